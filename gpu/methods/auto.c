@@ -13,12 +13,14 @@ static double flops(int64_t n, int64_t m)
 const struct method method_auto = {
     .name = "auto",
     .title = "Inverse by the method that suits each matrix",
-    .when = "When little is known of the matrices, or they differ, from about n = 64 on. Diagonal, "
-            "triangular, tridiagonal and symmetric positive definite matrices are recognised and "
-            "cost less than by lu; every other one is inverted as by lu. Up to n = 32 dense "
-            "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
-            "what they do there. A CUDA engine knows them apart from n = 256 on, positive "
-            "definite ones in FP32 from 321 on, and takes all others by lu.",
+    .when =
+        "When little is known of the matrices, or they differ, from about n = 64 on. Diagonal, "
+        "triangular, tridiagonal and symmetric positive definite matrices are recognised and "
+        "cost less than by lu; every other one is inverted as by lu. Up to n = 32 dense "
+        "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
+        "what they do there. A CUDA engine knows them apart from n = 256 on, positive "
+        "definite ones in FP32 from 321 on, and takes all others by lu. A matrix that equals its "
+        "transpose to the last bit has an inverse that does so too, whatever it goes by.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {[METHOD_OUTPUT_INVERSE] = {.name = "INVERSE",
                                            .help = "inverses",

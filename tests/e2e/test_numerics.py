@@ -114,6 +114,20 @@ def test_known_inverses(client, method):
     assert np.abs(pascal - np.round(pascal)).max() < 1e-9
 
 
+@DTYPES
+@pytest.mark.parametrize("n", [*ORDERS[1:], 257])
+def test_symmetric_to_the_bit(client, dtype, n):
+    """From `auto`, whatever it takes; others stand between them."""
+    kinds = matrices.symmetric_kinds(n, dtype)
+    others = matrices.random(n, dtype, seed=n, batch=len(kinds))
+    a = np.stack([matrix for pair in zip(kinds.values(), others, strict=True) for matrix in pair])
+    outputs = client.outputs("auto", {"A": a})
+    matrices.check_answers(a, outputs)
+    for i, name in enumerate(kinds):
+        assert matrices.is_symmetric(outputs["INVERSE"][2 * i]), name
+    assert n == 1 or not any(matrices.is_symmetric(x) for x in outputs["INVERSE"][1::2])
+
+
 @METHODS
 @DTYPES
 def test_info_and_rcond(client, method, dtype):

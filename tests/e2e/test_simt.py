@@ -88,7 +88,7 @@ SORTED_MIN = int(re.search(r"CUDA_AUTO_SORTED_N_MIN (\d+)",
 
 def kinds(n, dtype):
     """Matrices of every kind that `auto` says apart, singular and broken ones too."""
-    a = matrices.random(n, dtype, seed=n, batch=12) + 2 * np.eye(n, dtype=dtype)
+    a = matrices.random(n, dtype, seed=n, batch=14) + 2 * np.eye(n, dtype=dtype)
     a[1] = np.diag(np.diag(a[1]))
     a[2], a[3] = np.tril(a[2]), np.triu(a[3])
     a[2:4] += 2 * n * np.eye(n, dtype=dtype)
@@ -101,6 +101,8 @@ def kinds(n, dtype):
     a[9, :1, 1:2] = a[9, 1:2, :1] = 0  # dense, but not at a glance
     a[10, -1, 0] = np.nan
     a[11] = 1  # of rank 1
+    symmetric = matrices.symmetric_kinds(n, dtype)
+    a[12], a[13] = symmetric["saddle"], symmetric["tridiagonal"]
     return a.astype(dtype)
 
 
@@ -123,6 +125,8 @@ def compare(ours, theirs, a):
         if not broken:
             matrices.check_contract(a[k], got["INVERSE"][k], info, got["RCOND"][k], what)
             assert np.allclose(got["RCOND"][k], wanted["RCOND"][k], rtol=1e-3), what
+        if matrices.is_symmetric(a[k]):
+            assert matrices.is_symmetric(got["INVERSE"][k]), what
     return got
 
 

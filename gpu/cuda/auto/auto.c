@@ -22,7 +22,7 @@ struct state {
     int64_t first;                      /* the chunk's */
     int64_t odd_first, placed;          /* placed: the places hold matrices that are sorted */
     int64_t likely_first, held;         /* held: so many matrices that are judged */
-    int32_t lu_begun;                   /* of the chunk */
+    int32_t lu_begun, mirrored;         /* of the chunk */
     int32_t sorts;                      /* see struct cuda__auto_call */
 };
 
@@ -117,6 +117,14 @@ static void recover(struct visit *visit)
             ? cuda_recover_small(of->precision, of->n, &batch, visit->stream)
             : cuda_recover_middle(of->precision, of->n, &batch, of->space.shared,
                                   of->space.shared_bytes, visit->call->products, visit->stream);
+}
+
+/* The device asks for another visit where one of them is spoilt. */
+static void mirror(struct visit *visit)
+{
+    visit->of.last = visit->state->mirrored != 0;
+    visit->state->mirrored = 1;
+    pass(visit, visit->kernels->mirror, lu_batch(visit).matrices);
 }
 
 /* ---- Odd matrices ---- */
@@ -277,8 +285,16 @@ static void advance(struct visit *visit)
             ask(visit);
         return;
     }
-    if (state->counts[CUDA__AUTO_UNVERIFIED] > 0)
+    if (state->counts[state->mirrored ? CUDA__AUTO_SPOILT : CUDA__AUTO_UNVERIFIED] > 0)
         recover(visit);
+    if (!state->mirrored && state->counts[CUDA__AUTO_SYMMETRIC] > 0) {
+        mirror(visit);
+        if (more)
+            ask(visit);
+        return;
+    }
+    if (state->mirrored && state->counts[CUDA__AUTO_SPOILT] > 0)
+        mirror(visit);
     if (more)
         look(visit, visit->of.first + visit->of.count);
 }

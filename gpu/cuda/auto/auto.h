@@ -19,6 +19,13 @@
  * With the option `spd` matrices that differ from their transposes by rounding alone count as
  * symmetric, at every order: below CUDA_AUTO_DEFINITE_N_MIN these alone are looked for.
  *
+ * The inverse of a matrix that is symmetric to the bit is so too: Cholesky's and a diagonal's as
+ * they are, a tridiagonal's by one of its triangles, lu's by the mean of it and its transpose. Up
+ * to CUDA_SMALL_N_MAX lu's own kernels take the mean. Beyond, passes of their own do where a batch
+ * has matrices that look symmetric: INFO and RCOND become those of the mean, and one that fails its
+ * check, for one side of lu's inverse was bad, is recovered. Where INVERSE is not asked for, INFO
+ * and RCOND stay those of lu's inverse there.
+ *
  * Which algorithm a matrix takes follows from its numbers, n, the precision and the option alone,
  * and so do its bits; the lists' order and length do not matter.
  *
@@ -27,7 +34,7 @@
  * once; one that may be definite is read once more than its algorithm does. Where some of those
  * that are held are definite, all of them cost what Cholesky does. Workspace: what lu takes, or
  * three n x n for each place, or n x n and some lines for each that is held, whichever is more, and
- * some 50 bytes a matrix.
+ * some 80 bytes and a line of doubles a matrix.
  */
 #ifndef GPU_CUDA_AUTO_AUTO_H
 #define GPU_CUDA_AUTO_AUTO_H

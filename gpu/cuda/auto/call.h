@@ -24,13 +24,16 @@ enum cuda__auto_kind {
     CUDA__AUTO_KINDS
 };
 
-/* What is counted: how long the lists are, and how many of lu's inverses are to be recovered. */
+/* What is counted: how long the lists are, how many of lu's inverses are to be recovered, and of
+ * how many the matrix looks symmetric. */
 enum cuda__auto_count {
     CUDA__AUTO_ODD,
     CUDA__AUTO_LIKELY,
     CUDA__AUTO_DEFINITE, /* of those that are held: Cholesky's to invert */
     CUDA__AUTO_DENSE,
     CUDA__AUTO_UNVERIFIED,
+    CUDA__AUTO_SYMMETRIC,
+    CUDA__AUTO_SPOILT,  /* of these: how many to be recovered as one side of X spoilt the mean */
     CUDA__AUTO_OF_KIND, /* of the places; CUDA__AUTO_OF_KIND + kind */
     CUDA__AUTO_COUNTS = CUDA__AUTO_OF_KIND + CUDA__AUTO_KINDS
 };
@@ -54,6 +57,13 @@ struct cuda__auto_claim {
     int32_t refuted, differs; /* from its transpose */
 };
 
+/* Of a matrix that lu inverts, where it is symmetric: of A, of the mean of X and X^T, and of the
+ * check. Doubles that are not negative, as the integers that they are ordered as. */
+struct cuda__auto_image {
+    unsigned long long norm, size, error;
+    int32_t differs; /* from its transpose */
+};
+
 /* What an algorithm has found out. */
 struct cuda__auto_verdict {
     double rcond;
@@ -69,8 +79,9 @@ struct cuda__auto_space {
     int32_t *odd, *likely;
     struct cuda_item *dense; /* a matrix each */
     int32_t *dense_matrices;
-    struct cuda_item *items; /* the call's, where there are no lists */
-    /* Of the places. */
+    struct cuda_item *items;         /* the call's, where there are no lists */
+    struct cuda__auto_image *images; /* of each matrix that lu inverts */
+    double *products;                /* and n numbers: A times the probe vector */
     void *a, *b, *x;
     struct cuda_identity *identities;
     int32_t *lists[CUDA__AUTO_KINDS]; /* of places */
@@ -109,6 +120,7 @@ struct cuda__auto_call {
     int64_t first, count;
     int64_t odd_first, placed;
     int64_t likely_first, held;
+    bool last;          /* what is mirrored has been recovered: it is not checked again */
     uint32_t *reported; /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
     uint32_t *asked;    /* likewise */
     struct cuda__auto_space space;
@@ -131,7 +143,8 @@ struct cuda__auto_kernels {
     cuda__auto_pass *unload;       /* verdicts, then deliveries of X */
     cuda__auto_pass *cut;          /* tridiagonal ones: bands and tensors */
     cuda__auto_pass *take_or_pass; /* deliveries of X; what has an INFO is passed to lu */
-    cuda__auto_pass *note;         /* METHOD of what lu has inverted */
+    cuda__auto_pass *note;         /* METHOD of what lu has inverted; is it symmetric? */
+    cuda__auto_pass *mirror;       /* then its inverse becomes so, and is judged */
     cuda__auto_pass *hold;         /* what may be definite comes to W, and is judged */
     cuda__auto_pass *conclude;     /* deliveries of X; what has failed is passed to lu */
 };

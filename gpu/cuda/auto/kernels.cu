@@ -509,6 +509,21 @@ template <typename T> struct cuda__auto_launch {
         return threads(cuda__auto_note_kernel<T>, of, count, 1, stream, count);
     }
 
+    static cudaError_t mirror(const call *of, int64_t count, cudaStream_t stream)
+    {
+        dim3 strips((unsigned)count, pieces(of->n, CUDA__AUTO_STRIP));
+        cudaError_t status = blocks(cuda__auto_compare_kernel<T>, of, strips, stream);
+        if (status == cudaSuccess)
+            status = blocks(cuda__auto_mirror_kernel<T>, of, strips, stream);
+        if (status == cudaSuccess)
+            status = blocks(cuda__auto_measure_kernel<T>, of, strips, stream);
+        if (status == cudaSuccess)
+            status = blocks(cuda__auto_check_kernel<T>, of, strips, stream);
+        return status == cudaSuccess
+                   ? threads(cuda__auto_settle_kernel<T>, of, count, 1, stream, count)
+                   : status;
+    }
+
     /* One after the other: `count` matrices by pairs of tiles, then by strips, then each whole. */
     static cudaError_t pairs(void (*by_pair)(const call), void (*by_strip)(const call),
                              void (*whole)(const call), const call *of, int64_t count,
@@ -540,8 +555,8 @@ template <typename T> struct cuda__auto_launch {
 
     static constexpr cuda__auto_kernels kernels()
     {
-        return {begin,  look, place,        sort, diagonal, load,
-                unload, cut,  take_or_pass, note, hold,     conclude};
+        return {begin, look,         place, sort,   diagonal, load,    unload,
+                cut,   take_or_pass, note,  mirror, hold,     conclude};
     }
 };
 

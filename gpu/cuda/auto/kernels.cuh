@@ -8,6 +8,7 @@
 #define GPU_CUDA_AUTO_KERNELS_CUH
 
 #include "gpu/cuda/auto/call.h"
+#include "gpu/cuda/base/check.cuh"
 #include "gpu/cuda/base/find.cuh"
 #include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/base/norm.cuh"
@@ -517,14 +518,17 @@ template <typename T> struct cuda__auto_source<T, CUDA__AUTO_TRIDIAGONAL> {
     static constexpr int algorithm = METHOD_ALGORITHM_TRIDIAGONAL;
     const T *x;
     int64_t n;
+    bool symmetric; /* the two triangles come from recurrences of their own: one is mirrored */
 
     __device__ cuda__auto_source(const cuda__auto_call &call, int64_t entry)
         : x(cuda__auto_matrix<T>(call, call.space.x, entry)), n(call.n)
     {
+        const int32_t place = call.space.lists[CUDA__AUTO_TRIDIAGONAL][entry];
+        symmetric = !(call.space.identities[place].parts & CUDA_PART_ASYMMETRIC);
     }
     __device__ __forceinline__ T at(int64_t i, int64_t j) const
     {
-        return x[i * n + j];
+        return x[symmetric && j > i ? j * n + i : i * n + j];
     }
 };
 
@@ -552,16 +556,180 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     *target.algorithm = source::algorithm;
 }
 
-/* Counts what is to be recovered. */
+/* ---- Symmetric matrices ---- */
+
+/* Matrix `at` of those that lu inverts. */
+template <typename T>
+static __device__ __forceinline__ cuda__auto_target<T>
+cuda__auto_find_inverted(const cuda__auto_call &call, int64_t at)
+{
+    return cuda__auto_find<T>(call, call.lists ? call.space.dense_matrices[at] : at);
+}
+
+/* By its corners; most dense matrices fail here. */
+template <typename T>
+static __device__ __forceinline__ bool cuda__auto_looks_symmetric(const T *a, int64_t n)
+{
+    return a[1] == a[n] && a[n - 1] == a[(n - 1) * n] && a[2 * n - 1] == a[(n - 1) * n + 1];
+}
+
+/* Of what lu has inverted: counts what is to be recovered, and what looks symmetric. Up to
+ * CUDA_SMALL_N_MAX lu's own kernels keep symmetry. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_note_kernel(const cuda__auto_call call, int64_t count)
 {
     int64_t at = cuda__auto_thread();
-    if (at < count)
-        cuda__auto_note(call,
-                        cuda__auto_find<T>(call, call.lists ? call.space.dense_matrices[at] : at));
-    cuda__auto_tell(call, 1 << CUDA__AUTO_UNVERIFIED);
+    if (at < count) {
+        cuda__auto_target<T> target = cuda__auto_find_inverted<T>(call, at);
+        cuda__auto_note(call, target);
+        if (call.n > CUDA_SMALL_N_MAX) {
+            bool symmetric = target.x && cuda__auto_looks_symmetric(target.a, call.n);
+            call.space.images[at].differs = !symmetric;
+            if (symmetric)
+                atomicAdd(&call.space.counts->of[CUDA__AUTO_SYMMETRIC], 1);
+        }
+    }
+    cuda__auto_tell(call, 1 << CUDA__AUTO_UNVERIFIED | 1 << CUDA__AUTO_SYMMETRIC);
+}
+
+/* Calls f(i, j) for the entries below the diagonal of lu's matrix blockIdx.x: tiles of 32 x 32, a
+ * row of tiles for each blockIdx.y. */
+template <typename F> static __device__ __forceinline__ void cuda__auto_each_below(int64_t n, F f)
+{
+    constexpr int64_t strip = CUDA__AUTO_STRIP;
+    int lane = (int)(threadIdx.x % CUDA__WARP), group = (int)(threadIdx.x / CUDA__WARP);
+    int64_t top = (int64_t)blockIdx.y * strip;
+    for (int64_t left = 0; left <= top; left += strip) {
+        for (int64_t i = top + group; i < top + strip && i < n; i += CUDA__AUTO_ROWS) {
+            if (left + lane < i)
+                f(i, left + lane);
+        }
+    }
+}
+
+/* Which of those that look symmetric are not. Of the others nothing is measured yet. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
+    cuda__auto_compare_kernel(const cuda__auto_call call)
+{
+    int64_t at = blockIdx.x, n = call.n;
+    cuda__auto_image &image = call.space.images[at];
+    if (image.differs)
+        return;
+    if (blockIdx.y == 0 && threadIdx.x == 0)
+        image.norm = image.size = image.error = 0;
+    const T *a = cuda__auto_find_inverted<T>(call, at).a;
+    bool differs = false;
+    cuda__auto_each_below(
+        n, [&](int64_t i, int64_t j) { differs = differs || !(a[i * n + j] == a[j * n + i]); });
+    if (differs)
+        image.differs = 1;
+}
+
+/* X = (X + X^T) / 2 where A = A^T: symmetric to the bit. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
+    cuda__auto_mirror_kernel(const cuda__auto_call call)
+{
+    int64_t at = blockIdx.x, n = call.n;
+    if (call.space.images[at].differs)
+        return;
+    T *x = cuda__auto_find_inverted<T>(call, at).x;
+    cuda__auto_each_below(n, [&](int64_t i, int64_t j) {
+        x[i * n + j] = x[j * n + i] = cuda__mean(x[i * n + j], x[j * n + i]);
+    });
+}
+
+static __device__ __forceinline__ void cuda__auto_raise(unsigned long long *most, double value)
+{
+    atomicMax(most, (unsigned long long)__double_as_longlong(value));
+}
+
+/* Calls f(i, lane) for the rows of lu's matrix blockIdx.x, a warp each, a strip for each
+ * blockIdx.y. */
+template <typename F> static __device__ __forceinline__ void cuda__auto_each_row(int64_t n, F f)
+{
+    int lane = (int)(threadIdx.x % CUDA__WARP), group = (int)(threadIdx.x / CUDA__WARP);
+    int64_t top = (int64_t)blockIdx.y * CUDA__AUTO_STRIP;
+    for (int64_t i = top + group; i < top + CUDA__AUTO_STRIP && i < n; i += CUDA__AUTO_ROWS)
+        f(i, lane);
+}
+
+/* Norms of A and X, row by row, for they are symmetric, and A times the probe vector. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
+    cuda__auto_measure_kernel(const cuda__auto_call call)
+{
+    int64_t at = blockIdx.x, n = call.n;
+    cuda__auto_image &image = call.space.images[at];
+    if (image.differs)
+        return;
+    cuda__auto_target<T> target = cuda__auto_find_inverted<T>(call, at);
+    cuda__auto_each_row(n, [&](int64_t i, int lane) {
+        double norm = 0, size = 0, product = 0;
+        for (int64_t j = lane; j < n; j += CUDA__WARP) {
+            double a = target.a[i * n + j];
+            norm += fabs(a);
+            product += cuda__negative((int)j) ? -a : a;
+            size += fabs((double)target.x[i * n + j]);
+        }
+        norm = cuda__warp_sum(norm);
+        product = cuda__warp_sum(product);
+        size = cuda__warp_sum(size);
+        if (lane > 0)
+            return;
+        call.space.products[at * n + i] = product;
+        cuda__auto_raise(&image.norm, norm);
+        cuda__auto_raise(&image.size, size);
+    });
+}
+
+/* X times that is to be the probe vector. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
+    cuda__auto_check_kernel(const cuda__auto_call call)
+{
+    int64_t at = blockIdx.x, n = call.n;
+    cuda__auto_image &image = call.space.images[at];
+    if (image.differs)
+        return;
+    const T *x = cuda__auto_find_inverted<T>(call, at).x;
+    const double *product = call.space.products + at * n;
+    cuda__auto_each_row(n, [&](int64_t i, int lane) {
+        double sum = 0;
+        for (int64_t j = lane; j < n; j += CUDA__WARP)
+            sum = fma((double)x[i * n + j], product[j], sum);
+        sum = cuda__warp_sum(sum) - (cuda__negative((int)i) ? -1 : 1);
+        if (lane == 0)
+            cuda__auto_raise(&image.error, fabs(sum));
+    });
+}
+
+/* INFO and RCOND of the mean. A bad side of X has spoilt it where it fails the check: it is to be
+ * recovered. Where sums overflow both stay. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
+    cuda__auto_settle_kernel(const cuda__auto_call call, int64_t count)
+{
+    int64_t at = cuda__auto_thread(), n = call.n;
+    const cuda__auto_image none = {0, 0, 0, 1}, image = at < count ? call.space.images[at] : none;
+    double most =
+        __longlong_as_double((long long)image.norm) * __longlong_as_double((long long)image.size);
+    if (!image.differs && most > 0 && most < HUGE_VAL) {
+        cuda__auto_target<T> target = cuda__auto_find_inverted<T>(call, at);
+        const double error = __longlong_as_double((long long)image.error);
+        const double allowed =
+            cuda__mean_allowed(n, sqrt((double)n), most) * (double)cuda__real<T>::eps;
+        const bool good = error <= allowed;
+        const T rcond = (T)(1 / most);
+        const bool singular = !(rcond >= cuda__real<T>::eps), spoilt = !good && !singular;
+        *target.rcond = rcond;
+        *target.info = spoilt && !call.last ? CUDA_INFO_UNVERIFIED : singular ? (int32_t)n + 1 : 0;
+        if (spoilt && !call.last)
+            atomicAdd(&call.space.counts->of[CUDA__AUTO_SPOILT], 1);
+    }
+    cuda__auto_tell(call, call.last ? 0 : 1 << CUDA__AUTO_SPOILT);
 }
 
 #endif

@@ -52,6 +52,9 @@ static size_t lay_out_lists(struct cuda__auto_call *of, int64_t matrices, unsign
     int64_t dense = cuda__walk_take(&walk, listed, sizeof *space->dense, 1);
     int64_t dense_matrices = cuda__walk_take(&walk, listed, sizeof *space->dense_matrices, 1);
     int64_t items_at = cuda__walk_take(&walk, items, sizeof *space->items, 1);
+    int64_t inverted = of->n <= CUDA_SMALL_N_MAX ? 0 : of->lists ? matrices : of->matrices;
+    int64_t images = cuda__walk_take(&walk, inverted, sizeof *space->images, 1);
+    int64_t products = cuda__walk_take(&walk, inverted, sizeof *space->products, of->n);
     if (!walk.fits)
         return SIZE_MAX;
     space->matrices = matrices;
@@ -61,6 +64,8 @@ static size_t lay_out_lists(struct cuda__auto_call *of, int64_t matrices, unsign
     space->dense = (struct cuda_item *)(void *)(start + dense);
     space->dense_matrices = (int32_t *)(void *)(start + dense_matrices);
     space->items = (struct cuda_item *)(void *)(start + items_at);
+    space->images = (struct cuda__auto_image *)(void *)(start + images);
+    space->products = (double *)(void *)(start + products);
     return (size_t)walk.bytes;
 }
 

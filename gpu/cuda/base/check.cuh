@@ -7,6 +7,15 @@
 
 #include "gpu/cuda/base/stage.cuh"
 
+/* How large an entry of X (A t) - t may be, in units of eps, of an X that is the mean of both sides
+ * of an inverse: `size` is |A| |X|. It is less than what is allowed to the inverse itself, for both
+ * sides are as bad. Next to a condition near 1 it is rounding that shows. */
+template <typename T>
+static constexpr __host__ __device__ T cuda__mean_allowed(int64_t n, T root, T size)
+{
+    return root * ((n < CUDA_CHECKED_N_MIN ? T(1) : T(0.25)) * size + 4);
+}
+
 /* The signs of the probe vector: without a pattern, as the host's. */
 static constexpr __host__ __device__ bool cuda__negative(int i)
 {

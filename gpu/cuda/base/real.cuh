@@ -82,4 +82,10 @@ template <> struct cuda__real<double> {
     }
 };
 
+/* Halves are added, for the sum of two numbers might overflow. The same either way round. */
+template <typename T> static __device__ __forceinline__ T cuda__mean(T one, T other)
+{
+    return one == other ? one : one / 2 + other / 2;
+}
+
 #endif

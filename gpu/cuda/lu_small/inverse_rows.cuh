@@ -26,6 +26,10 @@
  * Every lane computes the Y that it needs: that costs arithmetic, of which there is enough, and no
  * shared memory, which is what these kernels wait for.
  *
+ * Where A = A^T, to the bit, the answer is the mean of X and X^T: I - X^T A is (I - A X)^T, so its
+ * residual is the mean of both of X, and it is checked at every order. A matrix that is not
+ * symmetric costs a look at one column and one row.
+ *
  * All steps of a panel could run the same code: the step's column is always the panel's first
  * register, and the row moves down by one register as it is updated, so that after the panel's
  * steps every column is back in its place. They do where the matrix is one panel; M, which moves
@@ -86,6 +90,45 @@ static __device__ __forceinline__ int cuda__unverified_zero(const Shape &lane,
     return info + (met_zero && hides ? CUDA_INFO_UNVERIFIED : 0);
 }
 
+/* ---- Symmetric matrices ---- */
+
+/* Of matrices in shared memory, rows `line` apart; all lanes of the warp call. Calls by themselves,
+ * as above: most matrices are not symmetric. */
+
+/* Is the lane's matrix symmetric to the bit, if `perhaps`? */
+template <typename T, typename Shape>
+static __device__ __noinline__ bool cuda__is_symmetric(Shape lane, const T *a, int line,
+                                                       bool perhaps)
+{
+    bool differs = false;
+    for (int e = lane.share(Shape::n * Shape::n); e < Shape::n * Shape::n; e += Shape::lanes)
+        differs = differs ||
+                  !(a[e / Shape::n * line + e % Shape::n] == a[e % Shape::n * line + e / Shape::n]);
+    return lane.votes(differs) == 0 && perhaps;
+}
+
+/* X = (X + X^T) / 2 where `wanted`; returns the 1-norm of X then, `norm` of others. */
+template <typename T, typename Shape>
+static __device__ __noinline__ T cuda__make_symmetric(Shape lane, T *x, int line, bool wanted,
+                                                      T norm)
+{
+    for (int e = lane.share(Shape::n * Shape::n); e < Shape::n * Shape::n; e += Shape::lanes) {
+        const int i = e / Shape::n, j = e % Shape::n;
+        if (j < i && wanted)
+            x[i * line + j] = x[j * line + i] = cuda__mean(x[i * line + j], x[j * line + i]);
+    }
+    __syncwarp();
+    T largest = 0;
+    for (int j = lane.share(Shape::n); j < Shape::n; j += Shape::lanes) {
+        T sum = 0;
+        for (int i = 0; i < Shape::n; i++)
+            sum += fabs(x[i * line + j]);
+        largest = sum > largest ? sum : largest;
+    }
+    largest = lane.max(largest);
+    return wanted ? largest : norm;
+}
+
 /* What the lanes of one matrix share. Padded so that the matrices of neighbouring lanes
  * are in different banks. */
 template <typename T, int N, int Block> struct cuda__inverse_notes {
@@ -94,10 +137,11 @@ template <typename T, int N, int Block> struct cuda__inverse_notes {
     /* The chosen row in the panel, of two steps. */
     alignas(16) T line[2][(panel + width - 1) / width * width];
     T pivot[N]; /* of each step */
-    /* A times the factor times the vector of signs: entry by entry, then by each row's step. */
-    alignas(16) T product[N < CUDA_CHECKED_N_MIN ? 1 : (N + width - 1) / width * width];
+    /* A times the factor times the vector of signs: entry by entry, then by each row's step. Below
+     * CUDA_CHECKED_N_MIN of symmetric matrices alone, and entry by entry. */
+    alignas(16) T product[(N + width - 1) / width * width];
     T norm, factor; /* of A times the factor, a power of two */
-    int info;       /* -1 or 0 */
+    int info;       /* -1, 0, or 1: A is symmetric to the bit, and its inverse shall be */
     int order[N];   /* of each step, its row */
 };
 
@@ -180,6 +224,19 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
     }
 
+    /* A's first column and its first row exclude most matrices. */
+    __device__ __forceinline__ bool is_symmetric() const
+    {
+        bool differs = false;
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            differs = differs || (inside(s) && !(b[s][0] == io[row(s)]));
+        const bool perhaps = lane.votes(differs) == 0;
+        if (!__any_sync(CUDA__ALL, perhaps))
+            return false;
+        return cuda__is_symmetric(lane, io, layout::line, perhaps);
+    }
+
     /* The largest sum of magnitudes of a column, times `by`; whether all sums are finite. */
     template <bool Scaled> __device__ __forceinline__ T column_norm(T by, bool &finite)
     {
@@ -249,6 +306,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 
     __device__ __forceinline__ void start()
     {
+        const bool symmetric = is_symmetric(); /* before sums take the place of A */
         bool finite;
         T norm = column_norm<false>(1, finite), factor = 1;
         int known = 0;
@@ -263,9 +321,9 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         if (lane.speaks()) {
             note->norm = norm;
             note->factor = factor;
-            note->info = known;
+            note->info = known < 0 ? known : symmetric;
         }
-        if (checked)
+        if (checked || __any_sync(CUDA__ALL, symmetric))
             multiply_signs();
     }
 
@@ -278,7 +336,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j++)
                 sums[j % 2] += cuda__negative(j) ? -b[s][j] : b[s][j];
             if (inside(s))
-                note->product[checked ? row(s) : 0] = sums[0] + sums[1];
+                note->product[row(s)] = sums[0] + sums[1];
         }
     }
 
@@ -591,11 +649,19 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                     to[step[s] * layout::line] = b[s][j];
             }
         }
+        bool spoilt = false;
+        if (__any_sync(CUDA__ALL, note->info > 0)) {
+            __syncwarp();
+            norm = cuda__make_symmetric(lane, io, layout::line, note->info > 0, norm);
+            spoilt = is_spoilt(norm);
+        }
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
         int doubt = 0;
         if (checked)
             doubt = unverified(error, finite ? norm : real::nan());
         else if (info == 0 && !finite) /* the pivot had no reciprocal */
+            doubt = CUDA_INFO_UNVERIFIED;
+        if (spoilt && info == 0 && rcond >= real::eps)
             doubt = CUDA_INFO_UNVERIFIED;
         info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         /* Scaled down, a small pivot may have vanished. */
@@ -637,6 +703,25 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             largest =
                 inside(s) && (fabs(sums[s]) > largest || isnan(sums[s])) ? fabs(sums[s]) : largest;
         return largest;
+    }
+
+    /* Of a symmetric A: has one side of X spoilt the mean? The check once more, of what is in
+     * shared memory, at every order. */
+    __device__ __forceinline__ bool is_spoilt(T norm) const
+    {
+        const T factor = note->factor, size = note->norm * norm / factor;
+        const T allowed = cuda__mean_allowed(N, (T)cuda__root(N), size) * factor * real::eps;
+        bool large = false;
+#pragma unroll 1
+        for (int i = lane.share(N); i < N; i += shape::lanes) {
+            T sum = cuda__negatives >> i & 1 ? factor : -factor;
+#pragma unroll 1
+            for (int j = 0; j < N; j++)
+                sum = fma(io[i * layout::line + (checked ? note->order[j] : j)], note->product[j],
+                          sum);
+            large = large || !(fabs(sum) <= allowed);
+        }
+        return lane.votes(large) != 0 && note->info > 0;
     }
 
     /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of

@@ -21,7 +21,9 @@ extern "C" {
 #endif
 
 /* The meaning of INFO, RCOND and the NaN fill is the methods' (gpu/method.h). 1 <= n <=
- * CUDA_SMALL_N_MAX, anything else is cudaErrorInvalidValue; no matrices is no launch. */
+ * CUDA_SMALL_N_MAX, anything else is cudaErrorInvalidValue; no matrices is no launch. The inverse
+ * of a matrix that is symmetric to the bit is the mean of both sides, and so symmetric; INFO and
+ * RCOND are those of the mean. `auto` needs it, and `lu` and `gauss_jordan` share the kernels. */
 cudaError_t cuda_inverse_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
                                cudaStream_t stream);
 cudaError_t cuda_factor_small(enum precision precision, int64_t n, const struct cuda_batch *batch,

@@ -15,6 +15,7 @@
 
 #include <type_traits>
 
+#include "gpu/cuda/base/check.cuh"
 #include "gpu/cuda/lu_small/inverse_layout.cuh"
 
 #define CUDA__PER_THREAD_N_MAX 5
@@ -232,6 +233,9 @@ template <typename T, int N> struct cuda__per_thread_inverse {
     typedef T extra; /* of a matrix; `extras` of them */
     typedef cuda__real<T> real;
     static constexpr int n = N, extras = 1;
+    /* Up to order 3 both sides of an inverse are good: of 24,000 symmetric matrices of conditions
+     * from 1e4 (FP64: 1e9) up, the ratios were at most 0.6. */
+    static constexpr bool mean_checked = N > 3;
 
     T x[N][N]; /* A, then its inverse */
     T rcond;
@@ -313,19 +317,76 @@ template <typename T, int N> struct cuda__per_thread_inverse {
         }
     }
 
+    __device__ __forceinline__ bool is_symmetric() const
+    {
+        bool symmetric = true;
+#pragma unroll
+        for (int e = 0; e < N * N; e++) {
+            if (e % N < e / N)
+                symmetric = symmetric && x[e / N][e % N] == x[e % N][e / N];
+        }
+        return symmetric;
+    }
+
+    /* X = (X + X^T) / 2: the inverse of a symmetric matrix is so to the bit. */
+    __device__ __forceinline__ void make_symmetric()
+    {
+#pragma unroll
+        for (int e = 0; e < N * N; e++) {
+            if (e % N < e / N)
+                x[e / N][e % N] = x[e % N][e / N] = cuda__mean(x[e / N][e % N], x[e % N][e / N]);
+        }
+    }
+
+    /* x times the vector of signs. */
+    __device__ __forceinline__ void multiply_signs(T (&product)[N]) const
+    {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            product[i] = 0;
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                product[i] += cuda__negative(j) ? -x[i][j] : x[i][j];
+        }
+    }
+
+    /* Has one side of x spoilt the mean? product: `factor` A times the signs; size: |A| |X|. */
+    __device__ __forceinline__ bool is_spoilt(const T (&product)[N], T factor, T size) const
+    {
+        const T allowed = cuda__mean_allowed(N, (T)cuda__root(N), size) * factor * real::eps;
+        bool large = false;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            T sum = cuda__negative(i) ? factor : -factor;
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum = fma(x[i][j], product[j], sum);
+            large = large || !(fabs(sum) <= allowed);
+        }
+        return large;
+    }
+
     __device__ __forceinline__ void solve()
     {
+        const bool symmetric = is_symmetric();
         bool finite;
-        T size = norm(1, finite), factor = 1;
+        T size = norm(1, finite), factor = 1, product[N];
         info = 0;
         if (!(finite && size < real::huge && (size >= real::tiny || size == 0)))
             factor = suit(size);
+        if (mean_checked && symmetric)
+            multiply_signs(product);
         invert();
         scale(factor);
+        if (symmetric)
+            make_symmetric();
         T inverse_size = norm(1, finite);
         rcond = finite && inverse_size > 0 ? 1 / size / inverse_size * factor : T(0);
         if (info == 0 && !finite)
             info = CUDA_INFO_UNVERIFIED; /* perhaps a pivot had no reciprocal */
+        if (mean_checked && symmetric && info == 0 && rcond >= real::eps &&
+            is_spoilt(product, factor, size * inverse_size / factor))
+            info = CUDA_INFO_UNVERIFIED;
         info = info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         rcond = info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
 #pragma unroll

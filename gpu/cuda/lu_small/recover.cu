@@ -5,7 +5,8 @@
  * hardly grow. Both residuals of the new inverse, I - X A and I - A X, are measured, and one that
  * breaks the contract is refused. None is known: of 200,000 matrices, graded ones and of every
  * spread of singular values, the ratios were below 0.3 at all orders. So no Newton's step follows;
- * X + (I - X A) X, rounded, would spoil I - A X in any case, by the condition number.
+ * X + (I - X A) X, rounded, would spoil I - A X in any case, by the condition number. The inverse
+ * of a matrix that is symmetric to the bit is made so before it is measured.
  *
  * A zero pivot of a matrix that was scaled down, or whose numbers are far apart, is handled here
  * too: the matrix is taken as it is, and partial pivoting must find the zero again.
@@ -178,6 +179,22 @@ template <typename T> struct cuda__recovery {
         return total;
     }
 
+    /* x = (x + x^T) / 2 where A is symmetric to the bit. */
+    __device__ void keep_symmetry() const
+    {
+        bool differs = false;
+        for (int i = 0; mine() && i < lane; i++)
+            differs =
+                differs || !(of->a[i * RECOVER_LINE + lane] == of->a[lane * RECOVER_LINE + i]);
+        if (__any_sync(CUDA__ALL, differs))
+            return;
+        for (int i = 0; mine() && i < lane; i++) {
+            T &upper = of->x[i * RECOVER_LINE + lane], &lower = of->x[lane * RECOVER_LINE + i];
+            upper = lower = cuda__mean(lower, upper);
+        }
+        __syncwarp();
+    }
+
     /* Do both residuals keep the contract? False where x is not finite. */
     __device__ bool is_good() const
     {
@@ -261,7 +278,10 @@ template <typename T> struct cuda__recovery {
     {
         bool grown = false;
         int zero = found_zero ? find_zero(place.a, &grown) : 0;
-        bool inverted = (!zero || grown) && invert_scaled(place.a), good = inverted && is_good();
+        bool inverted = (!zero || grown) && invert_scaled(place.a);
+        if (inverted)
+            keep_symmetry();
+        bool good = inverted && is_good();
         zero = inverted ? 0 : found_zero ? zero : find_zero(place.a, &grown);
         T size = norm_of(of->x, 1);
         bool known = size > 0 && size <= real::largest && fits();

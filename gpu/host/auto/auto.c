@@ -1,5 +1,6 @@
 /* gpu/host/auto/auto.c: `auto`, which looks at each matrix and takes the cheapest algorithm that is
- * as accurate as lu.
+ * as accurate as lu. The inverse of a matrix that is symmetric to the bit is so too, whichever it
+ * takes (symmetry.h).
  *
  * Algorithms, in the order they are tried: diagonal (reciprocals), triangular (trtri), tridiagonal
  * (of order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense
@@ -27,6 +28,7 @@
 #include "gpu/host/linalg/cholesky.h"
 #include "gpu/host/linalg/dense.h"
 #include "gpu/host/linalg/blocked.h"
+#include "gpu/host/linalg/symmetry.h"
 #include "gpu/host/simd/small.h"
 #include "gpu/host/tridiagonal/tridiagonal.h"
 #include "gpu/methods/tridiagonal.h"
@@ -189,19 +191,12 @@ static bool tridiagonal(const struct host_matrix *matrix)
     bands.outputs[HOST_TRI_INFO] = &info;
     bands.outputs[HOST_TRI_RCOND] = &rcond;
     R(host__tridiagonal)(&bands);
-    if (info == 0)
-        R(host__report)(matrix, rcond, METHOD_ALGORITHM_TRIDIAGONAL);
-    return info == 0;
-}
-
-static bool is_symmetric(const REAL *a, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        for (int64_t j = 0; j < i; j++) {
-            if (a[i * n + j] != a[j * n + i])
-                return false;
-        }
-    }
+    if (info != 0)
+        return false;
+    R(host__report)(matrix, rcond, METHOD_ALGORITHM_TRIDIAGONAL);
+    /* The recurrences of the two triangles agree but for rounding, entry by entry. */
+    if (matrix->outputs[HOST_INVERSE] && R(host__is_symmetric)(matrix->team, a, n))
+        R(host__make_symmetric)(matrix->team, matrix->outputs[HOST_INVERSE], n);
     return true;
 }
 
@@ -217,7 +212,7 @@ static bool joins_group(const struct host_matrix *matrix)
         (!part_used(NULL, a, n, BELOW) || !part_used(NULL, a, n, ABOVE) ||
          is_tridiagonal(NULL, a, n)))
         return false;
-    return matrix->options[METHOD_AUTO_SPD] == 0 || is_symmetric(a, n);
+    return matrix->options[METHOD_AUTO_SPD] == 0 || R(host__is_symmetric)(NULL, a, n);
 }
 
 static void run(const struct host_matrix *matrix)
@@ -226,6 +221,7 @@ static void run(const struct host_matrix *matrix)
     const REAL *a = matrix->inputs[0];
     if (joins_group(matrix)) {
         R(host__small_lu)(matrix, 1, NULL, 0);
+        R(host__keep_symmetry)(matrix);
         return;
     }
     struct R(host_work) work = R(host__work)(matrix);
@@ -241,8 +237,20 @@ static void run(const struct host_matrix *matrix)
         triangular(matrix, norm, above);
     else if (is_tridiagonal(work.team, a, n) && tridiagonal(matrix))
         return;
-    else if (!R(host__cholesky)(matrix, norm, matrix->options[METHOD_AUTO_SPD] != 0))
+    else if (!R(host__cholesky)(matrix, norm, matrix->options[METHOD_AUTO_SPD] != 0)) {
         R(host__lu)(matrix, norm);
+        R(host__keep_symmetry)(matrix);
+    }
+}
+
+/* Only now, for it uses the scratch of the group up. */
+static void keep_symmetries(const struct host_matrix *matrices, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct host_matrix matrix = matrices[i];
+        matrix.scratch = matrices[0].scratch;
+        R(host__keep_symmetry)(&matrix);
+    }
 }
 
 /* Those that join go together, the others one by one: which code a matrix takes depends on it
@@ -259,6 +267,7 @@ static void run_group(const struct host_matrix *matrices, int count, const struc
     }
     if (found == count) {
         R(host__small_lu)(matrices, count, next, next_count);
+        keep_symmetries(matrices, count);
         return;
     }
     int filled = 0;
@@ -270,8 +279,10 @@ static void run_group(const struct host_matrix *matrices, int count, const struc
         else
             run(&matrix);
     }
-    if (filled > 0)
-        R(host__small_lu)(joined, filled, next, next_count);
+    if (filled == 0)
+        return;
+    R(host__small_lu)(joined, filled, next, next_count);
+    keep_symmetries(joined, filled);
 }
 
 const struct host_method R(host_method_auto) = {

@@ -12,7 +12,9 @@
 
 #include "base/checked.h"
 #include "gpu/host/linalg/blocked.h"
+#include "gpu/host/linalg/qr.h"
 #include "gpu/host/linalg/refine.h"
+#include "gpu/host/linalg/symmetry.h"
 #include "gpu/host/base/stop.h"
 #include "gpu/host/linalg/transpose.h"
 
@@ -382,9 +384,11 @@ void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_a
 }
 
 /* Is s^T (I - X A) small? x: the first line holds nothing, the second s^T X. With errors of the
- * size e in a column, an entry of the product is near sqrt(n) e, and their sum is n e. */
+ * size e in a column, an entry of the product is near sqrt(n) e, and their sum is n e. is_mean: of
+ * both sides of an inverse, which are as bad then, so less is allowed; next to a condition near 1
+ * it is rounding that shows. */
 static bool plausible(const struct host_matrix *matrix, const struct R(host_work) * work,
-                      struct host_norm norm, struct host_norm x)
+                      struct host_norm norm, struct host_norm x, bool is_mean)
 {
     int64_t n = matrix->n;
     REAL *residual = work->lines;
@@ -396,6 +400,8 @@ static bool plausible(const struct host_matrix *matrix, const struct R(host_work
                                    .sums = residual,
                                    .weights = work->lines + work->ld});
     double size = ldexp(norm.fraction * x.fraction, norm.exponent + x.exponent);
+    if (is_mean)
+        size = (n < HOST_CHECKED_ORDER_MIN ? 1 : 0.25) * size + 4;
     return (double)largest_of(residual, n) <= sqrt((double)n) * (double)REAL_EPS * size;
 }
 
@@ -406,10 +412,10 @@ struct stored {
     struct host_norm norm;
 };
 
-/* Stores 2^scaling times work->a. Lines: see plausible. */
+/* Stores 2^scaling times work->a. Lines: see plausible, where it is to be `checked`. */
 static struct stored store_inverse(const struct host_matrix *matrix,
                                    const struct R(host_work) * work, enum host_order order,
-                                   int scaling)
+                                   int scaling, bool checked)
 {
     int64_t n = matrix->n;
     REAL factor = REAL_LDEXP(1, scaling);
@@ -424,7 +430,7 @@ static struct stored store_inverse(const struct host_matrix *matrix,
     } else {
         R(host__copy)(work->team, work->a, work->ld, stored.x, n, n, factor);
     }
-    REAL *signed_sums = n >= HOST_CHECKED_ORDER_MIN ? work->lines + work->ld : NULL;
+    REAL *signed_sums = checked ? work->lines + work->ld : NULL;
     REAL sum = largest_sum(work->team, stored.x, n, stored.ld, 1, work->lines, signed_sums);
     stored.norm = norm_of_sum(work->team, sum, stored.x, n, stored.ld, work->lines);
     return stored;
@@ -436,14 +442,18 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
                                      enum method_algorithm algorithm, enum host_trust trust)
 {
     int64_t n = matrix->n;
-    struct stored stored = store_inverse(matrix, work, order, scaling);
+    bool tried = trust == HOST_CHECK_MEAN || (trust == HOST_CHECK && n >= HOST_CHECKED_ORDER_MIN);
+    struct stored stored = store_inverse(matrix, work, order, scaling, tried);
     REAL rcond = R(host__rcond)(norm, stored.norm);
-    bool lost = false, tried = trust == HOST_CHECK && n >= HOST_CHECKED_ORDER_MIN;
-    if (trust == HOST_UNVERIFIED || (tried && !plausible(matrix, work, norm, stored.norm))) {
+    bool lost = false;
+    if (trust == HOST_UNVERIFIED ||
+        (tried && !plausible(matrix, work, norm, stored.norm, trust == HOST_CHECK_MEAN))) {
         R(host__copy)
         (work->team, stored.x, stored.ld, work->a, work->ld, n, REAL_LDEXP(1, -scaling));
-        if (R(host__refine)(matrix, work, scaling, norm)) {
-            stored = store_inverse(matrix, work, HOST_ROW_MAJOR, scaling);
+        bool anew = trust == HOST_CHECK_MEAN && n < HOST_QR_ORDER_MIN;
+        if (anew ? R(host__invert_anew)(matrix, work, scaling, norm)
+                 : R(host__refine)(matrix, work, scaling, norm)) {
+            stored = store_inverse(matrix, work, HOST_ROW_MAJOR, scaling, false);
             rcond = R(host__rcond)(norm, stored.norm);
         } else if (rcond >= REAL_EPS) {
             R(host__fill_nan)(stored.x, n * stored.ld);
@@ -454,6 +464,29 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
     }
     R(host__report)(matrix, rcond, algorithm);
     return (struct host_answered){.rcond = (double)rcond, .lost = lost};
+}
+
+void R(host__keep_symmetry)(const struct host_matrix *matrix)
+{
+    const int64_t n = matrix->n;
+    struct host_team *team = matrix->team;
+    REAL *x = matrix->outputs[HOST_INVERSE];
+    if (!x || !R(host__is_symmetric)(team, matrix->inputs[0], n))
+        return;
+    struct R(host_work) work = R(host__work)(matrix);
+    const struct host_norm norm = R(host__norm)(team, matrix->inputs[0], n, n, work.lines);
+    const int scaling = R(host__scaling)(norm);
+    R(host__make_symmetric)(team, x, n);
+    if (!norm.finite || !R(host__norm)(team, x, n, n, work.lines).finite)
+        return;
+    R(host__copy)(team, x, n, work.a, work.ld, n, REAL_LDEXP(1, -scaling));
+    (void)R(host__answer)(matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_LU,
+                          HOST_CHECK_MEAN);
+    if (R(host__is_symmetric)(team, x, n))
+        return;
+    R(host__make_symmetric)(team, x, n);
+    R(host__report)
+    (matrix, R(host__rcond)(norm, R(host__norm)(team, x, n, n, work.lines)), METHOD_ALGORITHM_LU);
 }
 
 void R(host__refuse)(const struct host_matrix *matrix, int64_t info,

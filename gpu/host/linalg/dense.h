@@ -66,7 +66,10 @@ enum host_order {
 };
 
 enum host_trust {
-    HOST_CHECK,      /* by a probe vector, n^2 operations; what fails is recovered (refine.h) */
+    HOST_CHECK,      /* by a probe vector, n^2 operations; what fails is recovered (refine.h). An
+                        order below HOST_CHECKED_ORDER_MIN is trusted */
+    HOST_CHECK_MEAN, /* the same at every order; below n = 256 what fails is made anew at once, for
+                        a bad side of the inverse has spoilt the mean of both */
     HOST_UNVERIFIED, /* measured and recovered whatever a check says */
     HOST_TRUST       /* it goes out as it is */
 };
@@ -126,6 +129,12 @@ REAL R(host__rcond)(struct host_norm a, struct host_norm x);
 
 /* The INFO and RCOND of an inverse that was put in its place and found good. */
 void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_algorithm algorithm);
+
+/* What lu has answered for A = A^T, to the bit, becomes symmetric too (symmetry.h), and is judged
+ * as it is then: INFO and RCOND are those of the mean, and one that fails its check is recovered.
+ * Where INVERSE is not asked for lu's answer stays. All scratch is used up. Cost: a look at the
+ * first entries of another A; else some ten passes over n^2 numbers. */
+void R(host__keep_symmetry)(const struct host_matrix *matrix);
 
 /* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
 void R(host__refuse)(const struct host_matrix *matrix, int64_t info,

@@ -218,6 +218,36 @@ GALLERY = {
 }
 
 
+def symmetric_kinds(n, dtype):
+    """Matrices that equal their transposes, of the kinds that `auto` knows and of others."""
+    a = random(n, seed=n + 11)
+    a = (a + a.T) / 2
+    saddle = a.copy()
+    saddle[(n + 1) // 2 :, (n + 1) // 2 :] = 0
+    arrow = np.diag(2 + np.diag(a))
+    arrow[-1:] = a[-1:]
+    arrow[:, -1:] = a[:, -1:]
+    kinds = {
+        "general": a,
+        "definite": a + n * np.eye(n),
+        "saddle": saddle,
+        "tridiagonal": np.triu(np.tril(a, 1), -1) + np.diag(np.where(np.arange(n) % 2, 3, -3)),
+        "arrow": arrow,
+        "diagonal": np.diag(np.diag(a)),
+        "reversal": np.eye(n)[::-1],
+        "hilbert": hilbert(n),
+        "ones": np.ones((n, n)),
+    }
+    return {name: matrix.astype(dtype) for name, matrix in kinds.items()}
+
+
+def is_symmetric(a):
+    """To the bit; a NaN is like any other."""
+    image = np.ascontiguousarray(a.T)
+    return bool(np.all((np.isnan(a) & np.isnan(image)) | (a.view(f"u{a.itemsize}")
+                                                          == image.view(f"u{a.itemsize}"))))
+
+
 def growth_that_ends(n, last, dtype, seed):
     """L U with multipliers up to 1 and pivots near 1; the last column of U grows up to row `last`
     and is small again behind it, so that neither the pivots nor A show it."""

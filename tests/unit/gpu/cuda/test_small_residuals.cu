@@ -1,10 +1,11 @@
 /* Both residuals of the fused inverses, I - X A and I - A X, on the CPU (tests/simt): matrices of
  * every spread of singular values, up to a condition next to 1 / eps; those that the kernels verify
- * and those that are recovered. And that panels change no number: any width gives what one panel
- * gives. */
+ * and those that are recovered. That inverses of symmetric matrices are symmetric, whatever stands
+ * next to them. And that panels change no number: any width gives what one panel gives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <algorithm>
 #include <vector>
 
@@ -35,7 +36,8 @@ template <typename T> static int decades()
     return sizeof(T) == sizeof(float) ? 6 : 15;
 }
 
-template <typename T> static std::vector<T> matrices_of_order(int n)
+/* kinds: so many of latms.h's take turns, general ones first. */
+template <typename T> static std::vector<T> matrices_of_order(int n, int kinds = 1)
 {
     std::vector<double> one((size_t)(n * n));
     std::vector<T> all;
@@ -45,6 +47,7 @@ template <typename T> static std::vector<T> matrices_of_order(int n)
             row.mode = (enum latms_mode)mode;
             row.condition = pow(10, decade);
             for (int k = 0; k < EACH; k++, row.seed++) {
+                row.kind = (enum latms_kind)(row.seed % kinds);
                 latms_make(&row, number<T>::precision, n, one.data());
                 all.insert(all.end(), one.begin(), one.end());
             }
@@ -115,27 +118,43 @@ static void judge(int n, const std::vector<T> &a, const std::vector<T> &x,
     }
 }
 
-/* anew: all of them are recovered, as if unverified. */
-template <typename T> static void check_residuals(bool anew)
+template <typename T> struct answers {
+    std::vector<T> x, rcond;
+    std::vector<int32_t> info;
+};
+
+/* One batch. anew: all of it is recovered, as if unverified. */
+template <typename T> static answers<T> invert(int n, const T *a, size_t count, bool anew)
 {
     const enum precision precision = number<T>::precision;
+    answers<T> to = {std::vector<T>(count * n * n), std::vector<T>(count),
+                     std::vector<int32_t>(count, CUDA_INFO_UNVERIFIED)};
+    cuda_item item = {a, to.x.data(), to.rcond.data(), to.info.data(), 0};
+    cuda_batch batch = {&item, 1, (int64_t)count, nullptr};
+    if (!anew)
+        assert_int_equal(cuda_inverse_small(precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(precision, n, &batch, nullptr), cudaSuccess);
+    return to;
+}
+
+template <typename T>
+static void check_answers(int n, const std::vector<T> &a, const answers<T> &of, const char *what)
+{
+    struct worst worst = {};
+    judge(n, a, of.x, of.info, &worst);
+    print_message("%s%s n=%-2d left %.3g right %.3g, %d judged, %d refused\n",
+                  precision_name(number<T>::precision), what, n, worst.left, worst.right,
+                  worst.judged, worst.refused);
+    assert_true(worst.judged > 10 * worst.refused);
+    assert_true(worst.blamed <= RATIO_TRIED);
+}
+
+template <typename T> static void check_residuals(bool anew)
+{
     for (int n = ORDER_MIN_TRIED; n <= CUDA_SMALL_N_MAX; n++) {
         const std::vector<T> a = matrices_of_order<T>(n);
-        const size_t count = a.size() / (size_t)(n * n);
-        std::vector<T> x(a.size()), rcond(count);
-        std::vector<int32_t> info(count, CUDA_INFO_UNVERIFIED);
-        struct worst worst = {};
-        cuda_item item = {a.data(), x.data(), rcond.data(), info.data(), 0};
-        cuda_batch batch = {&item, 1, (int64_t)count, nullptr};
-        if (!anew)
-            assert_int_equal(cuda_inverse_small(precision, n, &batch, nullptr), cudaSuccess);
-        assert_int_equal(cuda_recover_small(precision, n, &batch, nullptr), cudaSuccess);
-        judge(n, a, x, info, &worst);
-        print_message("%s%s n=%-2d left %.3g right %.3g, %d judged, %d refused\n",
-                      precision_name(precision), anew ? " anew" : "", n, worst.left, worst.right,
-                      worst.judged, worst.refused);
-        assert_true(worst.judged > 10 * worst.refused);
-        assert_true(worst.blamed <= RATIO_TRIED);
+        check_answers(n, a, invert(n, a.data(), a.size() / (size_t)(n * n), anew),
+                      anew ? " anew" : "");
     }
 }
 
@@ -157,6 +176,60 @@ static void test_recovered_f32(void **)
 static void test_recovered_f64(void **)
 {
     check_residuals<double>(true);
+}
+
+/* ---- Symmetric matrices ---- */
+
+template <typename T> static bool same_bits(T one, T other)
+{
+    return memcmp(&one, &other, sizeof one) == 0 || (isnan(one) && isnan(other));
+}
+
+template <typename T> static bool is_symmetric(int n, const T *a)
+{
+    bool symmetric = true;
+    for (int e = 0; e < n * n; e++)
+        symmetric = symmetric && same_bits(a[e], a[e % n * n + e / n]);
+    return symmetric;
+}
+
+/* General, symmetric and definite ones in a batch, and the same one by one. */
+template <typename T> static void check_symmetry(bool anew)
+{
+    for (int n = 1; n <= CUDA_SMALL_N_MAX; n++) {
+        const std::vector<T> a = matrices_of_order<T>(n, 3);
+        const size_t entries = (size_t)(n * n), count = a.size() / entries;
+        const answers<T> all = invert(n, a.data(), count, anew);
+        int symmetric = 0, others = 0;
+        for (size_t k = 0; k < count; k++) {
+            const answers<T> alone = invert(n, a.data() + k * entries, 1, anew);
+            assert_memory_equal(alone.x.data(), all.x.data() + k * entries, entries * sizeof(T));
+            assert_memory_equal(alone.rcond.data(), all.rcond.data() + k, sizeof(T));
+            assert_int_equal(alone.info[0], all.info[k]);
+            const bool wanted = is_symmetric(n, a.data() + k * entries);
+            assert_true(!wanted || is_symmetric(n, alone.x.data()));
+            symmetric += wanted;
+            others += n > 1 && !wanted && !is_symmetric(n, alone.x.data());
+        }
+        assert_true(symmetric >= (int)count * 2 / 3 && (n == 1 || others >= (int)count / 4));
+        check_answers(n, a, all, anew ? " symmetric anew" : " symmetric");
+    }
+}
+
+static void test_symmetric_f32(void **)
+{
+    check_symmetry<float>(false);
+}
+
+static void test_symmetric_f64(void **)
+{
+    check_symmetry<double>(false);
+}
+
+static void test_symmetric_recovered(void **)
+{
+    check_symmetry<float>(true);
+    check_symmetry<double>(true);
 }
 
 /* ---- Panels ---- */
@@ -205,9 +278,10 @@ int main()
 {
     host__lapack_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_residuals_f32), cmocka_unit_test(test_residuals_f64),
-        cmocka_unit_test(test_recovered_f32), cmocka_unit_test(test_recovered_f64),
-        cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_residuals_f32),       cmocka_unit_test(test_residuals_f64),
+        cmocka_unit_test(test_recovered_f32),       cmocka_unit_test(test_recovered_f64),
+        cmocka_unit_test(test_symmetric_f32),       cmocka_unit_test(test_symmetric_f64),
+        cmocka_unit_test(test_symmetric_recovered), cmocka_unit_test(test_panels),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

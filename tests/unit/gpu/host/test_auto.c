@@ -188,6 +188,17 @@ static void assert_as_alone(const struct workers *pool, const struct answers *al
                         (size_t)precision_bytes(pool->precision));
 }
 
+/* Is a matrix at `data` the same as its transpose, NaN for NaN? */
+static bool is_symmetric(const struct workers *pool, const unsigned char *data)
+{
+    int64_t n = pool->n, unit = precision_bytes(pool->precision);
+    for (int64_t k = 0; k < n * n; k++) {
+        if (memcmp(data + k * unit, data + (k % n * n + k / n) * unit, (size_t)unit) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* Of orders below 3 some kinds are others too. */
 static void check_algorithms(const struct workers *pool, const struct answers *alone)
 {
@@ -224,7 +235,10 @@ static void try_companies(enum precision precision, int64_t n, bool spd)
         for (int i = 0; i < count; i++) {
             assert_as_alone(&pool, &alone, places[i]);
             assert_int_equal(pool.algorithm[places[i]], alone.algorithm[places[i]]);
-            if (pool.algorithm[places[i]] == METHOD_ALGORITHM_LU)
+            bool symmetric = is_symmetric(&pool, pool.a + places[i] * pool.bytes);
+            if (symmetric)
+                assert_true(is_symmetric(&pool, pool.x + places[i] * pool.bytes));
+            else if (pool.algorithm[places[i]] == METHOD_ALGORITHM_LU)
                 assert_as_alone(&pool, &lu, places[i]);
         }
     }
