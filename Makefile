@@ -122,11 +122,8 @@ GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                             $(call below,tests/device,*.c))) \
                     $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host) $(SUPPORT_OBJECTS)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
-<<<<<<< HEAD
-ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth both_sides)
-=======
-ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery symmetric truth)
->>>>>>> symm
+ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_, \
+                    contract gallery symmetric truth both_sides)
 SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/host/%=$(BUILD)/unit/simt/%)
 # Larger orders than INVERTD_ENGINE_N_MAX (see tests/unit/gpu/host/run.c) would take a CPU too long.
 # Chains of updates take the host engine seconds, and those of a sanitizer's build minutes.
