@@ -8,7 +8,7 @@
  */
 #include "gpu/cuda/structured/equilibrate.h"
 
-#include "gpu/common/equilibrate.h"
+#include "gpu/cuda/base/equilibrate.cuh"
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/stage.cuh"
 
@@ -18,23 +18,6 @@
 #define CUDA__EQUILIBRATE_ROWS 64
 #define CUDA__EQUILIBRATE_AT_ONCE 8 /* rows that are on their way together */
 #define CUDA__EQUILIBRATE_BLOCKS 4  /* of a multiprocessor, for all matrices together */
-
-/* frexp's exponent. */
-static __device__ __forceinline__ int cuda__exponent_of(double x)
-{
-    const int biased = (int)((uint32_t)__double2hiint(x) >> 20 & 0x7ff);
-    if (biased > 0)
-        return biased - 1022;
-    return x == 0 ? EQUILIBRATE_NONE : ilogb(x) + 1;
-}
-
-static __device__ __forceinline__ int cuda__exponent_of(float x)
-{
-    const int biased = (int)(__float_as_uint(x) >> 23 & 0xff);
-    if (biased > 0)
-        return biased - 126;
-    return x == 0 ? EQUILIBRATE_NONE : ilogbf(x) + 1;
-}
 
 /* One matrix, and what a block of it has in shared memory. */
 template <typename T> struct cuda__equilibrate_view {
