@@ -17,8 +17,9 @@
  *  - m is the length of the dimensions that the descriptor calls so; n where no input has it.
  *  - Where an output's length depends on an option, the option travels with the batch, and every
  *    matrix of the batch has the same.
- *  - INFO: 0 good; k in 1..n exact zero pivot at step k; n+1 singular to working precision (or the
- *    inverse overflows); n+2 not converged; -1 NaN or infinity in the input. See docs/methods.md.
+ *  - INFO: 0 good; k in 1..n exact zero pivot at step k; n+1 singular to working precision, also
+ *    once equilibrated (or the inverse overflows); n+2 not converged; -1 NaN or infinity in the
+ *    input. See docs/methods.md.
  */
 #ifndef GPU_METHOD_H
 #define GPU_METHOD_H

@@ -2,7 +2,9 @@
  * ends, and what its schemes are made of. An engine has its own code, and these from here, so that
  * INFO means one thing everywhere.
  *
- * V is the approximate inverse of A, R = I - V A its residual; |.| is the 1-norm.
+ * A is the matrix that is worked on: the one that was sent, or that one equilibrated. V is its
+ * approximate inverse, R = I - V A its residual; |.| is the 1-norm. X is V scaled back, the
+ * approximate inverse of the matrix that was sent.
  */
 #ifndef GPU_COMMON_ITERATION_H
 #define GPU_COMMON_ITERATION_H
@@ -26,12 +28,29 @@
 #define ITERATION_DOUBLINGS_MAX(n, digits, is_transpose)                                           \
     (((is_transpose) ? 2 : 1) * (log2((double)(n)) + (digits)))
 
-/* With s the sum of the magnitudes of a row or a column of A, some entry of the inverse is 1 / s at
- * least, for the products of that line's entries and the inverse's add up to 1. So where s is at
- * most 2^-e, 2^e being the first power of two beyond the range, the inverse overflows, whatever an
- * iteration makes of it: INFO is never n + 2 then. Such an A is scaled up if its norm allows it, so
- * that the rest of the inverse can be had; where it is not, there is none to return. */
-#define ITERATION_OVERFLOWS(sum_min, exponent_max) ((sum_min) <= ldexp(1.0, -(exponent_max)))
+/* ---- The matrix that is worked on ---- */
+
+/* The matrix that was sent is equilibrated (equilibrate.h) where the sums of the magnitudes of its
+ * rows and columns are not within UNEVEN_MAX of each other, or its norm is far out: within a few
+ * digits of the ends of the range. Else nothing is gained by it that a user could see. All that is
+ * decided on the way is decided by A, V and R. But for a tolerance, and for the contract, the
+ * residual that counts is that of the matrix that was sent: its entry (i, j) is R's times
+ * 2^(c_i - c_j), c being the exponents of the columns. It is R where these are all the same. */
+#define ITERATION_UNEVEN_MAX 4.0
+#define ITERATION_IS_FAR_OUT(exponent, exponent_min, exponent_max, digits)                         \
+    ((exponent) > (exponent_max) - (digits) || (exponent) < (exponent_min) + (digits))
+
+/* X is rounded once more when it is written: entries of it may be subnormal, or 0. Each is off by
+ * half of the smallest number at most, 2^(exponent_smallest - 1), and its residual by n times that
+ * and the norm of the matrix that was sent, fraction 2^exponent. So much is added to the residual
+ * that counts, and a tolerance is reached where both together are within it. Where that alone is as
+ * large as the tolerance nothing is equilibrated: V is X itself then. The goal that follows from
+ * the size, without a tolerance, has room for it: LU's answers are written the same. */
+#define ITERATION_LOST(n, fraction, exponent, exponent_smallest, eps)                              \
+    ldexp((double)(n) * (fraction)*ITERATION_SUMMED(n, eps), (exponent) + (exponent_smallest)-1)
+#define ITERATION_LOSES_TOO_MUCH(lost, tolerance) ((tolerance) > 0 && (lost) >= (tolerance))
+
+/* ---- Rounding ---- */
 
 /* R as measured in the matrix's precision, by sums of n + 1 terms in any order, is off by at most
  * this in the 1-norm; size: |A| |V|. Mostly it is off by far less; but where a sum has no more than
@@ -57,11 +76,18 @@
  * much bounds the 1-norm. The margin is for chance: an error in one place of a column is never
  * missed, one in two places with a chance of 2^-16, and one that is spread comes out below half
  * with 10^-4. That is good enough to refuse. The vectors are always the same, and a matrix can be
- * made whose errors they all miss: so up to WHOLE_MAX nothing is called reached but by all of R. */
+ * made whose errors they all miss: so up to WHOLE_MAX nothing is called reached but by all of R.
+ *
+ * Where the residual that counts is not R, the bound of its rounding takes the place of the
+ * estimate, with the terms for the size. Their entry (i, j) is multiplied as R's is. */
 #define ITERATION_WHOLE_FIRST 64
 #define ITERATION_WHOLE_MAX 1024
 #define ITERATION_SIGNS 16
 #define ITERATION_SIGNS_MARGIN 2.0
+
+/* C, the columns' powers of two, but for a common factor: 2^(c_i - top), top being the largest c.
+ * Where entries are as far apart as numbers can be, the smaller one counts for more than it is. */
+#define ITERATION_WEIGHT_MIN (-1022)
 
 /* Is entry i of vector number `vector` -1? i: of type uint32_t. */
 #define ITERATION_MIXED(x, shift, factor) (((x) ^ (x) >> (shift)) * (factor))
@@ -71,19 +97,6 @@
          (16 + (vector)) &                                                                         \
      1u)
 
-/* Where A is scaled down, R is that of a V which is rounded once more when it is written: X is
- * 2^scaling V, scaling < 0, and entries of it may be subnormal, or 0. Each is off by half of the
- * smallest number at most, 2^(exponent_smallest - 1), and I - X A by n |A| times that. So much is
- * added to |R|, and a tolerance is reached where both together are within it. Where that alone
- * is as large as the tolerance, A is not scaled down: R is then that of X itself. The goal that
- * follows from the size, without a tolerance, has room for it: LU's answers are written the same.
- * |A| is fraction 2^exponent, of A as it came. */
-#define ITERATION_LOST(n, scaling, fraction, exponent, exponent_smallest, eps)                     \
-    ((scaling) < 0 ? ldexp((double)(n) * (fraction)*ITERATION_SUMMED(n, eps),                      \
-                           (exponent) + (exponent_smallest)-1)                                     \
-                   : 0.0)
-#define ITERATION_LOSES_TOO_MUCH(lost, tolerance) ((tolerance) > 0 && (lost) >= (tolerance))
-
 /* Up to this order R is always computed in double-double: it costs no more there. */
 #define ITERATION_DD_ORDER_MAX 8
 
@@ -92,7 +105,9 @@
  * RESIDUAL and its history alone, and no answer depends on whether those are wanted.
  * In n eps |A| |V|: what rounding in the residual and in a step adds to a residual of at most
  * LAST_MAX is 2.5, and a V that is smaller by no more than a third comes out. So RATIO_ACCEPTED is
- * kept. order7_horner's rounding is beyond that: none of its steps is the last in this sense. */
+ * kept. order7_horner's rounding is beyond that: none of its steps is the last in this sense. Nor
+ * is one where the residual that counts is not R, or the size of the matrix that was sent is less.
+ */
 #define ITERATION_LAST_MAX 0.25
 #define ITERATION_LAST_ROUNDING 4.0
 

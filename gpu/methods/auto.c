@@ -54,7 +54,8 @@ const struct method method_auto = {
                    {METHOD_ALGORITHM_TRIANGULAR, "substitution"},
                    {METHOD_ALGORITHM_TRIDIAGONAL, "the recurrences of that method"},
                    {METHOD_ALGORITHM_CHOLESKY, "symmetric positive definite, by Cholesky's factor"},
-                   {METHOD_ALGORITHM_LU, "every other one"}},
+                   {METHOD_ALGORITHM_LU,
+                    "every other one, and one that is singular but for its scaling"}},
     .n_max = 32768,
     .flops = flops,
 };

@@ -53,14 +53,14 @@ const struct method method_iterative = {
              {.name = "ITERATIONS",
               .help = "steps taken from that start alone, all of them; INVERSE, RCOND and RESIDUAL "
                       "are those of the best iterate (with the smallest Frobenius norm of I - X "
-                      "A), which "
-                      "with INFO n+2 may be an earlier one",
+                      "A, A equilibrated), which with INFO n+2 may be an earlier one",
               .kind = METHOD_INT32},
          /* Optional: an engine may spare its last product where it is not asked for. */
          [METHOD_ITERATIVE_RESIDUAL] =
              {.name = "RESIDUAL",
-              .help = "the 1-norm of I - X A, measured; where its rounding could hide that a "
-                      "tolerance is not reached, in double-double",
+              .help =
+                  "the 1-norm of I - X A, of A as sent, measured; where its rounding could hide "
+                  "that a tolerance is not reached, in double-double",
               .optional = true},
          [METHOD_ITERATIVE_HISTORY] =
              {.name = "RESIDUAL_HISTORY",
@@ -74,10 +74,11 @@ const struct method method_iterative = {
     .options =
         {[METHOD_ITERATIVE_TOLERANCE] =
              {.name = "tolerance",
-              .help = "the 1-norm of I - X A that is good enough: INFO 0 then promises it, and "
-                      "INFO n+2 reports that it was not reached; 0: as small as that of lu. Of an "
-                      "ill-conditioned matrix that may be a RESIDUAL near 1, with INFO 0: look at "
-                      "RCOND",
+              .help = "the 1-norm of I - X A, of A as sent, that is good enough: INFO 0 then "
+                      "promises it, and INFO n+2 reports that it was not reached, which columns of "
+                      "different scales may make impossible; 0: as small as that of lu, of A "
+                      "equilibrated. Of an ill-conditioned matrix that may be a RESIDUAL near 1, "
+                      "with INFO 0: look at RCOND",
               .kind = METHOD_OPTION_REAL,
               .min = 0,
               .max = 0.5},

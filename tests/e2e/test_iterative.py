@@ -179,6 +179,34 @@ def test_what_is_said_of_it(client, singular, query, said, remedy):
         assert other == remedy or other not in detail, detail
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_scaled_rows(client, dtype):
+    """Rows from 1 down to 10^-12: each entry of the inverse is right, and RESIDUAL small."""
+    n = 20
+    s = dominant(n, 3, seed=4)
+    rows = 2.0 ** -np.arange(0, 40, 2)
+    outputs = client.outputs("iterative", {"A": (s * rows[:, None]).astype(dtype)}, ALL)
+    eps = float(np.finfo(dtype).eps)
+    assert outputs["INFO"].tolist() == [0, 0, 0] and (outputs["RESIDUAL"] < 1000 * eps).all()
+    for i in range(3):
+        inverse = np.linalg.inv(s[i].astype(dtype).astype("f8"))
+        found = outputs["INVERSE"][i].astype("f8") * rows
+        assert np.abs(found - inverse).max() <= 1000 * eps * np.abs(inverse).max()
+
+
+def test_scaling_is_not_singularity(client):
+    a = np.stack([np.diag([1e-200, 1, 1e200]), [[2, 1e-9, 5e8], [1e-9, 3e-18, 1], [5e8, 1, 2e18]]])
+    outputs = client.outputs("iterative", {"A": a}, ALL)
+    assert outputs["INFO"].tolist() == [0, 0] and (outputs["RCOND"] < 1e-17).all()
+    wanted = np.stack([np.diag([1e200, 1, 1e-200]), [[5, -1.5e9, -0.5e-9], [-1.5e9, 3.75e18, -1.5],
+                                                     [-0.5e-9, -1.5, 5e-18]]])
+    wanted[1] /= 8.25
+    assert np.allclose(outputs["INVERSE"], wanted, rtol=1e-13, atol=0)
+    # The answer is good: no refusal, and the header counts none.
+    answer = client.invert(codec.npy(a), NPY, QUERY)
+    assert answer.status == 200 and answer.header("Invertd-Info") == "0"
+
+
 def test_overflow_in_part(client):
     """The inverse is beyond the range, whatever the iteration does: INFO n+1, as of the others."""
     a = np.stack([np.diag([1e-310, 1]), [[1e-310, 1e-310], [1, 2]]])

@@ -89,11 +89,11 @@ def test_growth_that_ends_under_many_signs(client, method, dtype, n, last):
 @METHODS
 @pytest.mark.parametrize("dtype, great, small", [("f4", 1e38, 1e-38), ("f8", 1e308, 1e-308)])
 def test_both_ends_of_the_range(client, method, dtype, great, small):
-    """Nothing in it is zero, so it gets an inverse, though a worthless one."""
+    """Nothing in it is zero, so it gets an inverse; a good one, for scaling is taken away."""
     a = np.array([[great, 0], [0, small]], dtype)
     outputs = client.outputs(method, {"A": a[None]})
-    matrices.check_answers(a[None], outputs)
-    assert outputs["INFO"][0] == 3
+    matrices.check_answers(a[None], outputs, gives_up=method in GIVES_UP)
+    assert outputs["INFO"][0] == 0 and outputs["RCOND"][0] < np.finfo(dtype).eps
     assert np.allclose(outputs["INVERSE"][0], np.diag([1 / great, 1 / small]), atol=0, rtol=1e-3)
 
 
@@ -141,7 +141,7 @@ def test_info_and_rcond(client, method, dtype):
         (np.zeros((n, n)), {1, 2, 3, 4}),
         (np.diag([1.0, 2, 0, 3]), {1, 2, 3, 4}),
         (np.full((n, n), 3.0), {1, 2, 3, 4, n + 1} | hopeless),
-        (almost, {n + 1}),
+        (almost, {0}),
         (np.diag([1, 1, 1, 4 * eps]), {0}),
         (np.diag([1, 1, 1, np.nan]), {-1}),
         (np.where(np.eye(n) > 0, -np.inf, 1), {-1}),
@@ -152,6 +152,69 @@ def test_info_and_rcond(client, method, dtype):
     matrices.check_answers(a, outputs, gives_up=method in GIVES_UP)
     for i, (_, allowed) in enumerate(rows):
         assert outputs["INFO"][i] in allowed, (i, outputs["INFO"][i])
+
+
+SCALED = {  # what numpy or a hand makes of it
+    "diagonal": (np.diag([1e-200, 1, 1e200]), np.diag([1e200, 1, 1e-200])),
+    "lower": (np.array([[1e-300, 0], [1e-16, 1e300]]), np.array([[1e300, 0], [-1e-16, 1e-300]])),
+    "wide": (np.array([[1e-20, 0], [1e305, 1e20]]), np.array([[1e20, 0], [-1e305, 1e-20]])),
+    "rows": (
+        np.array([[1e-200, 1e-200], [1e200, -1e200]]),
+        np.array([[5e199, 5e-201], [5e199, -5e-201]]),
+    ),
+    "single": (
+        np.array([[1e-9, 0], [1e37, 1e9]], "f4"),
+        np.array([[1e9, 0], [-1e37, 1e-9]], "f4"),
+    ),
+    "D S D": (
+        np.array([[2, 1e-9, 5e8], [1e-9, 3e-18, 1], [5e8, 1, 2e18]]),
+        np.array([[5, -1.5e9, -5e-10], [-1.5e9, 3.75e18, -1.5], [-5e-10, -1.5, 5e-18]]) / 8.25,
+    ),
+}
+
+
+@pytest.mark.parametrize("method", ["lu", "auto", "gauss_jordan"])
+@pytest.mark.parametrize("name", sorted(SCALED))
+def test_scaling_is_not_singularity(client, method, name):
+    a, expected = SCALED[name]
+    outputs = client.outputs(method, {"A": a[None]})
+    assert outputs["INFO"][0] == 0 and outputs["RCOND"][0] < np.finfo(a.dtype).eps
+    tolerance = 1e-10 if a.dtype == np.dtype("f8") else 1e-5
+    assert np.allclose(outputs["INVERSE"][0], expected, rtol=tolerance, atol=0)
+    # The same in a larger matrix; and INFO and RCOND alone are what they are with INVERSE.
+    n = len(a)
+    large = np.eye(40, dtype=a.dtype)
+    large[7 : 7 + n, 7 : 7 + n] = a
+    found = client.outputs(method, {"A": large[None]})
+    assert found["INFO"][0] == 0
+    assert np.allclose(found["INVERSE"][0, 7 : 7 + n, 7 : 7 + n], expected, rtol=tolerance, atol=0)
+    alone = client.outputs(method, {"A": large[None]}, outputs=["INFO", "RCOND"])
+    assert alone["INFO"][0] == 0 and alone["RCOND"][0] == found["RCOND"][0]
+
+
+@pytest.mark.parametrize("method", ["lu", "auto", "gauss_jordan"])
+@pytest.mark.parametrize("dtype, noise", [("f4", 1e-4), ("f8", 1e-8)])
+def test_normal_equations(client, method, dtype, noise):
+    """X^T X of a constant and a small regressor."""
+    x = np.stack([np.ones(100), noise * np.random.default_rng(3).standard_normal(100)], axis=1)
+    a = (x.T @ x).astype(dtype)
+    outputs = client.outputs(method, {"A": a[None]})
+    scale = np.sqrt(np.diag(a.astype("f8")))
+    expected = np.linalg.inv(a / np.outer(scale, scale))
+    found = outputs["INVERSE"][0] * np.outer(scale, scale)
+    assert outputs["INFO"][0] == 0
+    assert np.abs(found - expected).max() <= 100 * np.finfo(dtype).eps * np.abs(expected).max()
+
+
+@METHODS
+def test_singular_at_any_scale(client, method):
+    """Equal rows but for powers of two."""
+    a = matrices.random(6)
+    a[4] = a[1]
+    a *= 2.0 ** np.array([0, 300, -200, 5, -300, 100])[:, None]
+    a *= 2.0 ** np.array([-90, 80, 10, 0, -50, 200])
+    info = client.outputs(method, {"A": a[None]})["INFO"][0]
+    assert info != 0 and (info <= 7 or method in GIVES_UP)
 
 
 def test_rank_deficient_is_never_good(client):

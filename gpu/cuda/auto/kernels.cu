@@ -480,15 +480,25 @@ template <typename T> struct cuda__auto_launch {
         return rows(cuda__auto_load_kernel<T>, of, of->ld, count, stream);
     }
 
+    /* status: of what went before. */
+    template <cuda__auto_kind Kind>
+    static cudaError_t pass_and_deliver(const call *of, int64_t count, cudaStream_t stream,
+                                        cudaError_t status)
+    {
+        if (status == cudaSuccess)
+            status = threads(cuda__auto_pass_kernel<T, Kind>, of, count, 1, stream, count);
+        if (status == cudaSuccess)
+            status = rows(cuda__auto_deliver_kernel<T, Kind>, of, of->n, count, stream);
+        return status;
+    }
+
     static cudaError_t unload(const call *of, int64_t count, cudaStream_t stream)
     {
         dim3 strips((unsigned)(of->ld / CUDA__AUTO_STRIP), (unsigned)count);
         cudaError_t status = blocks(cuda__auto_sums_kernel<T>, of, strips, stream);
         if (status == cudaSuccess)
             status = blocks(cuda__auto_judge_kernel<T>, of, dim3((unsigned)count), stream);
-        if (status != cudaSuccess)
-            return status;
-        return rows(cuda__auto_deliver_kernel<T, CUDA__AUTO_TRIANGULAR>, of, of->n, count, stream);
+        return pass_and_deliver<CUDA__AUTO_TRIANGULAR>(of, count, stream, status);
     }
 
     static cudaError_t cut(const call *of, int64_t count, cudaStream_t stream)
@@ -498,10 +508,8 @@ template <typename T> struct cuda__auto_launch {
 
     static cudaError_t take_or_pass(const call *of, int64_t count, cudaStream_t stream)
     {
-        cudaError_t status = threads(cuda__auto_pass_kernel<T>, of, count, 1, stream, count);
-        if (status != cudaSuccess)
-            return status;
-        return rows(cuda__auto_deliver_kernel<T, CUDA__AUTO_TRIDIAGONAL>, of, of->n, count, stream);
+        cudaError_t status = threads(cuda__auto_take_kernel<T>, of, count, 1, stream, count);
+        return pass_and_deliver<CUDA__AUTO_TRIDIAGONAL>(of, count, stream, status);
     }
 
     static cudaError_t note(const call *of, int64_t count, cudaStream_t stream)

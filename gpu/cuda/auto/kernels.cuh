@@ -283,8 +283,9 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
 
 /* ---- Verdicts ---- */
 
-/* INFO and RCOND of an inverse; norm, size: of A and X, the one multiplied by a power of two, the
- * other divided by it. size is not finite where an entry of X is beyond the range. */
+/* INFO and RCOND of an inverse that is not equilibrated; norm, size: of A and X, the one multiplied
+ * by a power of two, the other divided by it. size is not finite where an entry of X is beyond the
+ * range. */
 template <typename T>
 static __device__ __forceinline__ cuda__auto_verdict cuda__auto_judge(double norm, double size,
                                                                       int64_t n)
@@ -310,7 +311,8 @@ template <typename T> static __device__ __forceinline__ T cuda__auto_factor(doub
                                        : T(1);
 }
 
-/* The largest magnitude of the inverse's diagonal; a block an entry. */
+/* The largest magnitude of the inverse's diagonal; a block an entry. Equilibrated, a diagonal
+ * matrix is well conditioned: INFO n + 1 is that of an overflow. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_diagonal_kernel(const cuda__auto_call call)
@@ -328,7 +330,8 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
         return;
     cuda__auto_verdict verdict = {0, identity.zero_column};
     if (identity.zero_column == CUDA_NO_LINE)
-        verdict = cuda__auto_judge<T>(identity.norm_1, size, call.n);
+        verdict = {cuda__auto_judge<T>(identity.norm_1, size, call.n).rcond,
+                   size < HUGE_VAL ? 0 : (int32_t)call.n + 1};
     call.space.verdicts[entry] = verdict;
 }
 
@@ -457,20 +460,39 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     call.space.tensors[entry] = tensors;
 }
 
-/* What `tridiagonal` has found singular, or all but singular, is lu's: so is its INFO. */
+/* The verdicts of `tridiagonal`. */
 template <typename T>
+static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
+    cuda__auto_take_kernel(const cuda__auto_call call, int64_t count)
+{
+    int64_t entry = cuda__auto_thread();
+    if (entry < count)
+        call.space.verdicts[entry] = {(double)((const T *)call.space.rconds)[entry],
+                                      call.space.infos[entry]};
+}
+
+/* Is it lu's? What is all but singular may be so for its scaling alone, which lu finds out; and
+ * what `tridiagonal` has found singular is inverted again. */
+template <cuda__auto_kind Kind>
+static __device__ __forceinline__ bool cuda__auto_is_passed(const cuda__auto_verdict &verdict,
+                                                            int64_t n)
+{
+    return Kind == CUDA__AUTO_TRIDIAGONAL  ? verdict.info != 0
+           : Kind == CUDA__AUTO_TRIANGULAR ? verdict.info > n
+                                           : false;
+}
+
+template <typename T, cuda__auto_kind Kind>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_pass_kernel(const cuda__auto_call call, int64_t count)
 {
-    int64_t entry = cuda__auto_thread(), place = 0;
+    int64_t entry = cuda__auto_thread();
     bool inside = entry < count;
-    int32_t info = inside ? call.space.infos[entry] : 0;
-    if (inside) {
-        call.space.verdicts[entry] = {(double)((const T *)call.space.rconds)[entry], info};
-        place = call.space.lists[CUDA__AUTO_TRIDIAGONAL][entry];
-    }
+    int64_t place = inside ? call.space.lists[Kind][entry] : 0;
     int64_t index = call.space.odd[call.odd_first + place];
-    cuda__auto_pass_to_lu(call, info != 0, index, cuda__auto_find<T>(call, index));
+    bool passed =
+        inside && cuda__auto_is_passed<Kind>(call.space.verdicts[inside ? entry : 0], call.n);
+    cuda__auto_pass_to_lu(call, passed, index, cuda__auto_find<T>(call, index));
     cuda__auto_tell(call, 1 << CUDA__AUTO_DENSE);
 }
 
@@ -542,7 +564,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     int lane;
     int64_t i = cuda__auto_row(&lane), n = call.n, entry = blockIdx.y;
     const cuda__auto_verdict verdict = call.space.verdicts[entry];
-    if (i >= n || (Kind == CUDA__AUTO_TRIDIAGONAL && verdict.info != 0))
+    if (i >= n || cuda__auto_is_passed<Kind>(verdict, n))
         return;
     cuda__auto_target<T> target = cuda__auto_find_placed<T>(call, call.space.lists[Kind][entry]);
     bool none = verdict.info > 0 && verdict.info <= n;

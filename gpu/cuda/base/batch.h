@@ -19,9 +19,13 @@
  * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
  * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
  * zeros. An unverified inverse has an INFO of CUDA_INFO_UNVERIFIED or up to n more, and
- * cuda_recover_small must follow before the results are used. Items of inverses must have INFO. */
+ * cuda_recover_small must follow before the results are used. Items of inverses must have INFO.
+ *
+ * Scaling is not singularity: an INFO of 1 to n + 1 awaits what the matrix is once equilibrated. It
+ * is CUDA_INFO_AWAITING(n) more until then; RCOND and the result are those that go with it. */
 #define CUDA_CHECKED_N_MIN 9
 #define CUDA_INFO_UNVERIFIED INT32_MIN
+#define CUDA_INFO_AWAITING(n) (CUDA_INFO_UNVERIFIED + (int)(n) + 1)
 
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
  * aligned to their elements at least. NULL: an output that is not wanted. */

@@ -42,6 +42,12 @@ static constexpr __host__ __device__ double cuda__root(int n)
     return root;
 }
 
+/* INFO of a matrix whose scaling has yet to be looked at (batch.h). */
+static __device__ __forceinline__ int cuda__await_scaling(int info, int n)
+{
+    return info > 0 ? info + CUDA_INFO_AWAITING(n) : info;
+}
+
 /* INFO and RCOND of a warp's matrices, gathered to one lane a matrix and stored by it. */
 template <typename T, typename Shape>
 static __device__ __forceinline__ void cuda__store_numbers(const cuda__place<T> &place, int info,

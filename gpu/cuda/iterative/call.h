@@ -5,9 +5,10 @@
  * measures what came of it, decide.cuh says on the device what each matrix needs next,
  * kernels.cu has the other passes.
  *
- * V is the approximate inverse of A, R = I - V A its residual (as gpu/host/iterative/shared.h has
- * it). All matrices of a chunk are n x n in rows of `ld` numbers, and one kind of them lies behind
- * another: all A, all V, all R, ...
+ * A is the matrix that is worked on: what was sent, or that equilibrated. V is its approximate
+ * inverse, R = I - V A its residual (as gpu/host/iterative/shared.h has it). All matrices of a
+ * chunk are n x n in rows of `ld` numbers, and one kind of them lies behind another: all A, all V,
+ * all R, ...
  */
 #ifndef GPU_CUDA_ITERATIVE_CALL_H
 #define GPU_CUDA_ITERATIVE_CALL_H
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "gpu/cuda/base/method.h"
+#include "gpu/cuda/structured/equilibrate.h"
 #include "gpu/cuda/structured/identify.h"
 #include "gpu/cuda/gemm/gemm.h"
 #include "gpu/cuda/tuning/h200/iterative.h"
@@ -32,7 +34,8 @@ enum cuda__iter_action {
     CUDA__ITER_STORE,
     CUDA__ITER_JUDGE,       /* the rounding of R may hide on which side of the tolerance it is */
     CUDA__ITER_JUDGE_WHOLE, /* and all of R is wanted in double-double for that */
-    CUDA__ITER_IDENTIFY,    /* again, as its norms were beyond range */
+    CUDA__ITER_IDENTIFY,    /* again, scaled down, as sums were beyond range */
+    CUDA__ITER_EQUILIBRATE, /* and identified again */
     CUDA__ITER_START_WARM,
     CUDA__ITER_START_LOW,
     CUDA__ITER_START_DIAGONAL,
@@ -89,14 +92,16 @@ struct cuda__iter_space {
     int64_t count;
     void *matrices; /* CUDA__ITER_MATRICES times count */
     struct cuda__iter_state *states;
-    struct cuda_identity *identities; /* of A; and of V0, or later of A scaled */
+    struct cuda_identity *identities; /* of A; and of V0, or later of A times the first factor */
     double *factors;                  /* two each: of a transpose, an FP32 copy, an identity; what
                                        * rounding hides of a residual that is judged */
     void *history;                    /* two times max_iterations numbers each */
     struct cuda_item *items;          /* of lu in FP32 */
     int32_t *infos;
-    void *scratch;  /* of cuda_identify, for A and V0, or of a measurement */
-    void *products; /* scratch of cuda_product; NULL: none is needed */
+    struct cuda_equilibrium *equilibria;
+    int32_t *exponents; /* of rows and columns, 2 n each; and scratch, as many */
+    void *scratch;      /* of cuda_identify, for A and V0, or of a measurement */
+    void *products;     /* scratch of cuda_product; NULL: none is needed */
 };
 
 /* For the kernels, by value. */
@@ -112,10 +117,11 @@ struct cuda__iter_call {
     struct cuda_notes *notes; /* as the device sees them */
 };
 
-/* Matrices first to first + count - 1 of the chunk. again: A is identified for the second time. */
+/* Matrices first to first + count - 1 of the chunk. again: what a second beginning follows,
+ * CUDA__ITER_IDENTIFY or CUDA__ITER_EQUILIBRATE. */
 struct cuda__iter_run {
     int64_t first, count;
-    bool again;
+    int again;
 };
 
 /* How many matrices that rest are computed with in a run, rather than launching twice. */
@@ -149,9 +155,11 @@ struct cuda__iter_kernels {
     cudaError_t (*load)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     /* After A is identified: says what is next. */
     cudaError_t (*begin)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
-    /* The best V goes where it is kept, and A comes in anew where it must, before a start. */
+    /* A is equilibrated, by its exponents. */
+    cudaError_t (*scale)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
+    /* The best V goes where it is kept, before a start. */
     cudaError_t (*prepare)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
-    /* V = V0. */
+    /* V = V0, scaled as A's inverse is. */
     cudaError_t (*warm)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     /* The multiple of I that is nearest, after A scaled is identified. */
     cudaError_t (*alpha)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
@@ -169,7 +177,8 @@ struct cuda__iter_kernels {
     /* What rounding has done to the R of those that are judged, to their factors; beyond
      * ITERATION_WHOLE_FIRST. */
     cudaError_t (*rounding)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
-    /* The 1-norms of |V| |A|, of those with that action, to their states. */
+    /* The 1-norms of |V| |A|, or of what counts of it, of those with that action, to their states.
+     */
     cudaError_t (*terms)(const struct cuda__iter_call *, struct cuda__iter_run, int action,
                          cudaStream_t);
     /* matrix += value I */

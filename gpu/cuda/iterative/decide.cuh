@@ -1,7 +1,7 @@
 /* gpu/cuda/iterative/decide.cuh: what is known of a matrix on its way, and what it needs next: the
  * rules of gpu/host/iterative/iterative.c, a step of them at a time. One thread a matrix.
  *
- *   begin    after A is identified: refuses it, or chooses the first start
+ *   begin    after A is identified: refuses it, has it equilibrated, or chooses the first start
  *   decide   after R = I - V A and V are measured: another step, another start, or the end
  *   judge    the same, where decide found that R had to be measured anew for it
  *   finish   after a last step, when V is measured: the end
@@ -96,30 +96,36 @@ struct cuda__iter_state {
     int32_t more;    /* steps of its kind that are sure to follow: for its note */
     int32_t made;    /* the start or step that is its turn is made, and may be measured */
     int32_t refused; /* INFO where there is no inverse at all; 0: there is one */
-    /* A, and 2^scaling A, which is worked on */
+    /* Of the matrix that was sent, and of A, which is worked on. */
     struct cuda_norm norm, one, inf;
-    struct cuda_norm v; /* V, as it was measured last */
+    int32_t scaled;        /* A is equilibrated; else it is what was sent */
+    int32_t uneven;        /* the columns' exponents differ: R is not what counts */
+    int32_t top;           /* the largest of them */
+    struct cuda_norm v, x; /* V, as it was measured last, and V scaled back */
+    double sent;           /* the residual that counts */
     double dominance;
     int32_t dominant, warm;
-    int32_t overflows; /* the inverse, for certain */
-    int32_t scaling;
-    int32_t is_v0;  /* V holds V0 as it came */
-    int32_t reload; /* A must come in anew, with this scaling */
     /* The start under way. */
     int32_t algorithm;           /* 0: none yet */
     int32_t ending, leads;       /* leads: its V is the best of all starts */
     int32_t scheme, steps, slot; /* slot: of the history */
     int32_t products_max;        /* when it ends */
     double growth, frobenius, last, before_last, goal;
-    double terms; /* the 1-norm of |V| |A|, where R is judged */
+    double terms; /* where R is judged: the 1-norm of |V| |A|, or of what counts of it */
     /* All starts. */
     int32_t products;
     int32_t share; /* reported of the progress: in parts of METHOD_PROGRESS_WHOLE */
     /* The best V. */
     int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
-    double residual, best_frobenius;
-    struct cuda_norm best_norm;
-    int32_t best_scaling, best_algorithm, best_steps, best_slot;
+    double residual, best_sent, best_frobenius;
+    struct cuda_norm best_v, best_x;
+    int32_t best_algorithm, best_steps, best_slot;
+};
+
+/* What is measured of a V. */
+struct cuda__iter_found {
+    struct cuda_norm v, x;            /* as in the state */
+    double residual, frobenius, sent; /* |R|, |R|_F, and the residual that counts */
 };
 
 template <typename T> struct cuda__iter_real;
@@ -217,26 +223,6 @@ template <typename T> struct cuda__iter_mind {
 
     /* ---- Before ---- */
 
-    __device__ void set_scaling(int scaling)
-    {
-        state.one.exponent += scaling - state.scaling;
-        state.inf.exponent += scaling - state.scaling;
-        state.scaling = scaling;
-        state.reload = 1;
-    }
-
-    /* The power of two that suits a norm. */
-    __device__ int suitable(struct cuda_norm norm) const
-    {
-        if (!norm.finite || norm.exponent > real::exponent_max - real::digits)
-            return -real::digits;
-        if (norm.fraction == 0)
-            return 0;
-        if (state.overflows && norm.exponent <= real::exponent_max - 3 * real::digits)
-            return 2 * real::digits;
-        return norm.exponent < real::exponent_min + real::digits ? 2 * real::digits : 0;
-    }
-
     __device__ void refuse(int info)
     {
         state.refused = info;
@@ -253,8 +239,7 @@ template <typename T> struct cuda__iter_mind {
         if (v0) {
             finite = finite && !(v0->parts & CUDA_PART_NOT_FINITE);
             /* No scheme fills a row or a column of zeros. */
-            state.warm = state.is_v0 =
-                v0->zero_column == CUDA_NO_LINE && v0->zero_row == CUDA_NO_LINE;
+            state.warm = v0->zero_column == CUDA_NO_LINE && v0->zero_row == CUDA_NO_LINE;
         }
         if (!finite) {
             refuse(-1);
@@ -265,29 +250,55 @@ template <typename T> struct cuda__iter_mind {
             refuse(a.zero_column != CUDA_NO_LINE ? a.zero_column : n);
             return;
         }
-        state.overflows = ITERATION_OVERFLOWS(a.min, real::exponent_max);
-        const int scaling = suitable(cuda__norm_of<T>(a.norm_1));
-        if (!cuda__norm_is_finite<T>(a.norm_1) || !cuda__norm_is_finite<T>(a.norm_inf)) {
-            state.scaling = scaling;
-            state.reload = 1;
+        const struct cuda_norm one = cuda__norm_of<T>(a.norm_1), inf = cuda__norm_of<T>(a.norm_inf);
+        state.norm = one;
+        if (!one.finite || !inf.finite) {
+            factors[0] = ldexp(1.0, -real::digits);
             state.action = CUDA__ITER_IDENTIFY;
-            return;
+        } else if (a.min < cuda__larger(a.norm_1, a.norm_inf) / ITERATION_UNEVEN_MAX ||
+                   ITERATION_IS_FAR_OUT(one.exponent, real::exponent_min, real::exponent_max,
+                                        real::digits)) {
+            equilibrate(a, 0);
+        } else {
+            begin_with(a, 0);
         }
-        begin_finite(a, scaling);
     }
 
-    /* a: of 2^state.scaling A; scaling: what it is to be. */
-    __device__ void begin_finite(const struct cuda_identity &a, int scaling)
+    /* a: of 2^-digits A, as sums of A are beyond range. */
+    __device__ void begin_huge(const struct cuda_identity &a)
     {
-        state.norm = state.one = cuda__norm_of<T>(a.norm_1);
+        state.norm = cuda__norm_of<T>(a.norm_1);
+        state.norm.exponent += real::digits;
+        equilibrate(a, real::digits);
+    }
+
+    /* a: of A equilibrated. */
+    __device__ void begin_scaled(const struct cuda_identity &a,
+                                 const struct cuda_equilibrium &equilibrium)
+    {
+        state.scaled = 1;
+        state.uneven = equilibrium.column_min < equilibrium.column_max;
+        state.top = equilibrium.column_max;
+        begin_with(a, 0);
+    }
+
+    /* a: of 2^-exponent A. */
+    __device__ void equilibrate(const struct cuda_identity &a, int exponent)
+    {
+        state.action = CUDA__ITER_EQUILIBRATE;
+        if (ITERATION_LOSES_TOO_MUCH(lost_of(state.norm), call.wishes.tolerance))
+            begin_with(a, exponent);
+    }
+
+    /* a: of 2^-exponent A, which is worked on. */
+    __device__ void begin_with(const struct cuda_identity &a, int exponent)
+    {
+        state.one = cuda__norm_of<T>(a.norm_1);
         state.inf = cuda__norm_of<T>(a.norm_inf);
-        state.norm.exponent -= state.scaling;
+        state.one.exponent += exponent;
+        state.inf.exponent += exponent;
         state.dominance = a.dominance;
         state.dominant = a.dominant;
-        if (ITERATION_LOSES_TOO_MUCH(lost(scaling), call.wishes.tolerance))
-            scaling = 0;
-        if (scaling != state.scaling)
-            set_scaling(scaling);
         (void)next_start();
     }
 
@@ -323,13 +334,13 @@ template <typename T> struct cuda__iter_mind {
         return state.frobenius < ITERATION_BASIN && residual <= state.goal;
     }
 
-    __device__ bool is_over(const struct cuda_norm &v, double residual)
+    __device__ bool is_over(double residual)
     {
         double now = state.frobenius, last = state.last;
-        bool finite = isfinite(residual) && isfinite(now) && v.finite;
+        bool finite = isfinite(residual) && isfinite(now) && state.v.finite;
         if (finite && is_reached(residual))
             state.ending = CUDA__ITER_REACHED;
-        else if (!finite || v.fraction == 0 ||
+        else if (!finite || state.v.fraction == 0 ||
                  (now > 1 && now > ITERATION_GROWTH_MIN * last &&
                   last > ITERATION_GROWTH_MIN * state.before_last))
             state.ending = CUDA__ITER_DIVERGING;
@@ -342,157 +353,210 @@ template <typename T> struct cuda__iter_mind {
         return true;
     }
 
-    /* By the writing of a V that is of 2^scaling A. */
-    __device__ double lost(int scaling) const
+    /* By the writing of X, whatever the matrix is scaled by. norm: of what was sent. */
+    __device__ double lost_of(const struct cuda_norm &norm) const
     {
-        return ITERATION_LOST(call.n, scaling, state.norm.fraction, state.norm.exponent,
+        return ITERATION_LOST(call.n, norm.fraction, norm.exponent,
                               real::exponent_min - real::digits, eps);
+    }
+
+    __device__ double lost() const
+    {
+        return state.scaled ? lost_of(state.norm) : 0;
     }
 
     /* The reported residual of the best V. */
     __device__ T reported() const
     {
-        return (T)(state.residual + lost(state.best_scaling));
+        return (T)(state.best_sent + lost());
     }
 
-    __device__ double size_of(const struct cuda_norm &v, int scaling) const
+    static __device__ double product_of(const struct cuda_norm &a, const struct cuda_norm &b)
     {
-        return ldexp(state.norm.fraction * v.fraction, state.norm.exponent + scaling + v.exponent);
+        return b.finite ? ldexp(a.fraction * b.fraction, a.exponent + b.exponent) : HUGE_VAL;
+    }
+
+    /* |A| |V|, and that of the matrix that was sent. */
+    __device__ double size() const
+    {
+        return product_of(state.one, state.v);
+    }
+    __device__ double size_sent() const
+    {
+        return product_of(state.norm, state.x);
+    }
+    /* That of the residual that counts, by which its rounding is bounded. */
+    __device__ double size_of_residual() const
+    {
+        return state.uneven ? size_sent() : size();
+    }
+
+    /* What |R| is to come to. */
+    __device__ double goal_of(double residual) const
+    {
+        const double share = state.uneven && state.sent > 0 ? residual / state.sent : 1;
+        if (call.wishes.tolerance > 0)
+            return (call.wishes.tolerance - lost()) * share;
+        /* fmin: of a NaN, where X overflows, the other one. */
+        return fmin(ITERATION_GOAL_ULPS * eps * size(),
+                    ITERATION_RATIO_ACCEPTED * (double)call.n * eps * size_sent() * share);
     }
 
     /* Does the best V keep the contract? Outside the basin there may be no inverse at all. */
     __device__ bool keeps_contract() const
     {
-        double size = size_of(state.best_norm, state.best_scaling);
+        const double ratio = ITERATION_RATIO_ACCEPTED * (double)call.n * eps;
         return state.best_frobenius < ITERATION_BASIN &&
-               state.residual <= ITERATION_RATIO_ACCEPTED * (double)call.n * eps * size;
+               state.residual <= ratio * product_of(state.one, state.best_v) &&
+               state.best_sent <= ratio * product_of(state.norm, state.best_x);
     }
 
     /* V is the best so far. */
-    __device__ void take(const struct cuda_norm &v, double residual)
+    __device__ void take(double residual)
     {
         state.leads = 1;
         state.residual = residual;
+        state.best_sent = state.sent;
         state.best_frobenius = state.frobenius;
-        state.best_norm = v;
-        state.best_scaling = state.scaling;
+        state.best_v = state.v;
+        state.best_x = state.x;
         state.best_algorithm = state.algorithm;
     }
 
     /* After a last step. residual: measured, or the goal. */
-    __device__ void finish(const struct cuda_norm &v, double residual)
+    __device__ void finish(double residual)
     {
-        state.is_current = v.finite;
-        state.ending = v.finite ? CUDA__ITER_REACHED : CUDA__ITER_DIVERGING;
-        if (v.finite)
-            take(v, residual);
+        state.is_current = state.v.finite;
+        state.ending = state.v.finite ? CUDA__ITER_REACHED : CUDA__ITER_DIVERGING;
+        if (state.v.finite)
+            take(residual);
         end();
     }
 
-    /* May the rounding of R hide on which side of the tolerance it is? size: |A| |V|. */
-    __device__ bool is_unverified(double residual, double size) const
+    /* V alone is measured: the last step leads to the goal. */
+    __device__ void finish_unmeasured(const cuda__iter_found &found)
+    {
+        state.v = found.v;
+        state.x = found.x;
+        finish(state.goal);
+    }
+
+    /* May the rounding of R hide on which side of the tolerance it is? */
+    __device__ bool is_unverified() const
     {
         return call.wishes.tolerance > 0 && call.n > ITERATION_DD_ORDER_MAX &&
-               fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
+               fabs(state.sent - (call.wishes.tolerance - lost())) <
+                   ITERATION_ROUNDING(call.n, eps, size_of_residual());
     }
 
-    /* Is R so near to the tolerance that double-double does not show on which side, the
-     * rounding of the norm besides it? size: |A| |V|. */
-    __device__ bool is_finest(double residual, double size) const
+    /* Is the residual so near to the tolerance that double-double does not show on which side, the
+     * rounding of the norm besides it? */
+    __device__ bool is_finest() const
     {
-        return call.wishes.tolerance > 0 &&
-               fabs(residual - state.goal) <= 2 * ITERATION_UNSEEN(call.n, size);
+        return call.wishes.tolerance > 0 && fabs(state.sent - (call.wishes.tolerance - lost())) <=
+                                                2 * ITERATION_UNSEEN(call.n, size_of_residual());
     }
 
-    /* What a measurement in double-double may not have seen is the least, and is added where
-     * it could hide on which side of the tolerance R is. */
-    __device__ void count_unseen(double least, bool finest, double *residual)
+    /* Something is added to the residual that counts, and to |R|_F. */
+    __device__ void add(double norm_1, double frobenius, double *residual)
     {
+        state.sent += norm_1;
+        state.frobenius = hypot(state.frobenius, frobenius);
+        if (!state.uneven)
+            *residual = state.sent;
+    }
+
+    /* What a measurement in double-double may not have seen of the residual that counts, `least`,
+     * is the least, and is added where it could hide on which side of the tolerance that is; of_r:
+     * of R. */
+    __device__ void count_unseen(double of_r, double least, bool finest, double *residual)
+    {
+        *residual = *residual < of_r ? of_r : *residual;
+        state.frobenius = state.frobenius < of_r ? of_r : state.frobenius;
         if (finest)
-            *residual += least;
-        state.frobenius = state.frobenius < least ? least : state.frobenius;
-        *residual = *residual < least ? least : *residual;
+            add(least, 0, residual);
+        state.sent = state.sent < least ? least : state.sent;
     }
 
-    /* unseen(): that, by the terms of every entry. */
-    template <typename Unseen>
-    __device__ void decide(const struct cuda_norm &v, const struct cuda_norm &r, double frobenius,
-                           Unseen unseen)
+    /* unseen(counts): that, by the terms of every entry, of R or of what counts. */
+    template <typename Unseen> __device__ void decide(const cuda__iter_found &found, Unseen unseen)
     {
-        double residual = r.finite ? ldexp(r.fraction, r.exponent) : HUGE_VAL;
-        double size = size_of(v, state.scaling);
-        state.v = v;
+        double residual = found.residual;
+        state.v = found.v;
+        state.x = found.x;
+        state.sent = found.sent;
         state.products++;
         state.before_last = state.last;
         state.last = state.frobenius;
-        state.frobenius = r.finite ? frobenius : HUGE_VAL;
-        state.goal = call.wishes.tolerance > 0 ? call.wishes.tolerance - lost(state.scaling)
-                                               : ITERATION_GOAL_ULPS * eps * size;
-        bool finest = is_finest(residual, size);
-        if (call.n <= ITERATION_DD_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
-            count_unseen(unseen(), finest, &residual);
-        if (state.action < CUDA__ITER_LAST && is_unverified(residual, size)) {
+        state.frobenius = found.frobenius;
+        const bool finest = is_finest();
+        if (call.n <= ITERATION_DD_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size())))
+            count_unseen(unseen(false), unseen(state.uneven), finest, &residual);
+        if (state.action < CUDA__ITER_LAST && is_unverified()) {
             state.action =
                 call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
             return;
         }
-        go_on(v, residual, size);
+        go_on(residual);
     }
 
-    /* r: as it was measured, or all of it in double-double. */
-    __device__ void judge(const struct cuda_norm &r, double frobenius)
+    /* found: of R, as it was measured, or all of it in double-double. */
+    __device__ void judge(const cuda__iter_found &found)
     {
-        double residual = ldexp(r.fraction, r.exponent), hidden = factors[0];
-        double size = size_of(state.v, state.scaling);
-        state.frobenius = frobenius;
+        double residual = found.residual;
+        state.frobenius = found.frobenius;
+        state.sent = found.sent;
         if (state.action == CUDA__ITER_JUDGE) {
-            if (!(residual - state.goal >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
+            const double hidden =
+                state.uneven ? ITERATION_ROUNDING(call.n, eps, state.terms) : factors[0];
+            if (!(state.sent - (call.wishes.tolerance - lost()) >= hidden) &&
+                call.n <= ITERATION_WHOLE_MAX) {
                 state.action = CUDA__ITER_JUDGE_WHOLE;
                 return;
             }
-            residual += hidden;
-            state.frobenius = hypot(frobenius, factors[1]);
+            add(hidden, state.uneven ? 0 : factors[1], &residual);
         }
-        if (is_finest(residual, size))
-            count_unseen(ITERATION_UNSEEN(call.n, state.terms), true, &residual);
-        go_on(state.v, residual, size);
+        if (is_finest()) {
+            const double unseen = ITERATION_UNSEEN(call.n, state.terms);
+            count_unseen(state.uneven ? 0 : unseen, unseen, true, &residual);
+        }
+        go_on(residual);
     }
 
-    /* size: |A| |V|. */
-    __device__ void go_on(const struct cuda_norm &v, double residual, double size)
+    __device__ void go_on(double residual)
     {
+        state.goal = goal_of(residual);
         if (state.steps < call.wishes.max_iterations)
             history[state.slot * call.wishes.max_iterations + state.steps] =
-                (T)ITERATION_REPORTED(residual + lost(state.scaling));
+                (T)ITERATION_REPORTED(state.sent + lost());
         if (state.action >= CUDA__ITER_LAST) {
-            finish(v, residual);
+            finish(residual);
             return;
         }
-        bool over = is_over(v, residual);
+        bool over = is_over(residual);
         bool reached = over && state.ending == CUDA__ITER_REACHED;
         state.is_current = state.frobenius < state.best_frobenius || reached;
         if (state.is_current)
-            take(v, residual);
+            take(residual);
         if (over && state.ending == CUDA__ITER_STAGNANT &&
             state.scheme == METHOD_ITERATIVE_ORDER7_HORNER) {
             /* What is left may be Horner's own rounding, which a plain step does not have. */
             state.scheme = METHOD_ITERATIVE_NEWTON_SCHULZ;
             over = false;
         }
-        if (over || state.steps == call.wishes.max_iterations || !step(residual, size))
+        if (over || state.steps == call.wishes.max_iterations || !step(residual))
             end();
     }
 
-    /* Is a step of that order the last one? size: |A| |V|. Horner's rounding is beyond the bound.
-     */
-    __device__ bool is_last(double residual, double size, int order) const
+    /* Is a step of that order the last one? Horner's rounding is beyond the bound. */
+    __device__ bool is_last(double residual, int order) const
     {
         bool small = residual <= ITERATION_LAST_MAX && state.frobenius < ITERATION_BASIN;
         double rounding = call.wishes.tolerance > 0
-                              ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size
+                              ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size()
                               : 0; /* the goal is that of the size, and rounding besides it */
-        return small && state.scheme != METHOD_ITERATIVE_ORDER7_HORNER &&
-               cuda__iter_power(residual, order) + rounding <= state.goal;
+        return small && state.scheme != METHOD_ITERATIVE_ORDER7_HORNER && !state.uneven &&
+               size_sent() >= size() && cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
     /* Is the transpose among the starts that follow? */
@@ -532,7 +596,7 @@ template <typename T> struct cuda__iter_mind {
     }
 
     /* Chooses the next step; false: there is none. */
-    __device__ bool step(double residual, double size)
+    __device__ bool step(double residual)
     {
         /* FP32's LU is near the inverse, or of no use. */
         if (state.algorithm == METHOD_ALGORITHM_LOW_PRECISION_START && state.steps == 0 &&
@@ -554,7 +618,7 @@ template <typename T> struct cuda__iter_mind {
         state.products += facts.products - 1; /* V A is counted when it is measured */
         state.growth = facts.growth;
         state.steps++;
-        bool last = is_last(residual, size, facts.order);
+        bool last = is_last(residual, facts.order);
         state.action = state.scheme + (last ? CUDA__ITER_LAST : CUDA__ITER_STEP);
         state.more = last ? 0 : steps_to_follow(facts);
         return true;
@@ -601,31 +665,25 @@ template <typename T> struct cuda__iter_mind {
         bool last = state.good || (state.ending == CUDA__ITER_HOPELESS && is_from_transpose());
         if (!last && next_start())
             return;
-        if (!state.good && state.scaling < 0) {
-            /* Scaled down, small entries may have vanished. */
-            set_scaling(0);
-            state.algorithm = METHOD_ALGORITHM_NONE;
-            if (next_start())
-                return;
-        }
         state.action = CUDA__ITER_STORE;
-        if (!state.good && state.overflows)
-            state.refused = (int)call.n + 1;
-        else if (!isfinite(state.residual))
-            state.refused = (int)call.n;
+        if (!isfinite(state.residual))
+            state.refused = (int)call.n + 2;
     }
 
     /* ---- The answer ---- */
 
     /* (1 / |A|) / |X|; 0 where X is not finite. */
+    static __device__ T rcond_of(const struct cuda_norm &a, const struct cuda_norm &x)
+    {
+        if (!x.finite || x.fraction == 0)
+            return 0;
+        T reciprocal = 1 / (T)a.fraction / (T)x.fraction;
+        return (T)ldexp(reciprocal, -a.exponent - x.exponent);
+    }
+
     __device__ T rcond() const
     {
-        struct cuda_norm x = state.best_norm;
-        x.exponent += state.best_scaling;
-        if (!x.finite || x.exponent > real::exponent_max || x.fraction == 0)
-            return 0;
-        T reciprocal = 1 / (T)state.norm.fraction / (T)x.fraction;
-        return (T)ldexp(reciprocal, -state.norm.exponent - x.exponent);
+        return rcond_of(state.norm, state.best_x);
     }
 
     __device__ int info() const
@@ -634,7 +692,9 @@ template <typename T> struct cuda__iter_mind {
             return state.refused;
         if (!state.good)
             return (int)call.n + 2;
-        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : 0;
+        /* Singular to working precision is what is so after equilibration too. */
+        const T most = max(rcond(), rcond_of(state.one, state.best_v));
+        return most < cuda__real<T>::eps || !state.best_x.finite ? (int)call.n + 1 : 0;
     }
 };
 

@@ -65,6 +65,8 @@ static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char
     int64_t history = cuda__walk_take(&walk, 2 * count, call->wishes.max_iterations, unit);
     int64_t items = cuda__walk_take(&walk, count, sizeof *space->items, 1);
     int64_t infos = cuda__walk_take(&walk, count, sizeof *space->infos, 1);
+    int64_t equilibria = cuda__walk_take(&walk, count, sizeof *space->equilibria, 1);
+    int64_t exponents = cuda__walk_take(&walk, 4 * count, call->n, sizeof *space->exponents);
     int64_t scratches = cuda__walk_take(&walk, count, (int64_t)scratch, 1);
     size_t of_products = products_bytes(call);
     int64_t last = cuda__walk_take(&walk, 1, (int64_t)of_products, 1);
@@ -79,6 +81,8 @@ static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char
         .history = start + history,
         .items = (struct cuda_item *)(void *)(start + items),
         .infos = (int32_t *)(void *)(start + infos),
+        .equilibria = (struct cuda_equilibrium *)(void *)(start + equilibria),
+        .exponents = (int32_t *)(void *)(start + exponents),
         .scratch = start + scratches,
         .products = of_products > 0 ? start + last : NULL,
     };
@@ -243,11 +247,36 @@ static void start_warm(struct cuda__iter_step *step)
     go(step, step->kernels->warm);
 }
 
-static void begin_again(struct cuda__iter_step *step)
+static void begin_again(struct cuda__iter_step *step, enum cuda__iter_action action)
 {
-    identify(step, 1, 0, false);
-    step->run.again = true;
+    step->run.again = (int)action;
     go(step, step->kernels->begin);
+}
+
+static void identify_again(struct cuda__iter_step *step)
+{
+    identify(step, 1, 1, true);
+    begin_again(step, CUDA__ITER_IDENTIFY);
+}
+
+static void equilibrate(struct cuda__iter_step *step)
+{
+    const struct cuda__iter_call *of = step->call;
+    const struct cuda__iter_space *space = &of->space;
+    const struct cuda_equilibration task = {
+        .precision = of->precision,
+        .n = of->n,
+        .a = cuda__iter_at(of, CUDA__ITER_MATRIX_A, step->run),
+        .count = step->run.count,
+        .states = space->equilibria + step->run.first,
+        .exponents = space->exponents + 2 * of->n * step->run.first,
+        .scratch = space->exponents + 2 * of->n * (space->count + step->run.first),
+    };
+    if (step->status == cudaSuccess)
+        step->status = cuda_equilibrate(&task, step->stream);
+    go(step, step->kernels->scale);
+    identify(step, 1, 0, false);
+    begin_again(step, CUDA__ITER_EQUILIBRATE);
 }
 
 static void store(struct cuda__iter_step *step)
@@ -299,7 +328,7 @@ static const struct {
     void (*make)(struct cuda__iter_step *step);
 } parts[] = {
     {BIT(CUDA__ITER_STORE), true, store},
-    {STARTS | BIT(CUDA__ITER_IDENTIFY), true, prepare},
+    {STARTS, true, prepare},
     {BIT(CUDA__ITER_START_WARM), true, start_warm},
     {BIT(CUDA__ITER_START_LOW), false, start_low},
     {BIT(CUDA__ITER_START_DIAGONAL), true, start_diagonal},
@@ -365,7 +394,10 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
     take_more_steps(step, noted);
     for (from = 0; next_run(step->call, next, BIT(CUDA__ITER_IDENTIFY), gap, from, &step->run);
          from = step->run.first + step->run.count)
-        begin_again(step);
+        identify_again(step);
+    for (from = 0; next_run(step->call, next, BIT(CUDA__ITER_EQUILIBRATE), gap, from, &step->run);
+         from = step->run.first + step->run.count)
+        equilibrate(step);
     /* Last: R in double-double stays until the step that is made of it. */
     for (int action = CUDA__ITER_JUDGE; action <= CUDA__ITER_JUDGE_WHOLE; action++) {
         for (from = 0; next_run(step->call, next, BIT(action), gap, from, &step->run);

@@ -49,8 +49,8 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
 /* ---- What is not seen of it ---- */
 
 /* A thread a column: to the first of the spare matrices the sums of |V|'s columns, and to the
- * second those of |V| |A|'s; and the largest of these to the state, by a block a matrix. action:
- * whose. */
+ * second those of |V| |A|'s, or of C |V| |A| C^-1's where that is what counts; and the largest of
+ * these to the state, by a block a matrix. action: whose. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_sizes_kernel(const cuda__iter_call call, const cuda__iter_run run, int action)
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     const T *v = view.matrix(CUDA__ITER_MATRIX_V) + j;
     double sum = 0;
     for (int64_t i = 0; i < call.n; i++)
-        sum += fabs((double)v[i * call.ld]);
+        sum += view.weight((int)i) * fabs((double)v[i * call.ld]);
     ((double *)view.matrix(CUDA__ITER_MATRIX_SPARE))[j] = sum;
 }
 
@@ -79,7 +79,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     double sum = 0;
     for (int64_t k = 0; k < call.n; k++)
         sum += sizes[k] * fabs((double)a[k * call.ld]);
-    ((double *)view.matrix(CUDA__ITER_MATRIX_SPARE + 1))[j] = sum;
+    ((double *)view.matrix(CUDA__ITER_MATRIX_SPARE + 1))[j] = sum / view.weight((int)j);
 }
 
 template <typename T>
@@ -207,9 +207,9 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_view<T> view(call, run);
     if (view.i >= call.n)
         return;
-    view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(METHOD_ITERATIVE_A), 1);
+    view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(METHOD_ITERATIVE_A));
     if (call.wishes.warm)
-        view.copy_row(view.row(CUDA__ITER_MATRIX_V), view.input_row(METHOD_ITERATIVE_V0), 1);
+        view.copy_row(view.row(CUDA__ITER_MATRIX_V), view.input_row(METHOD_ITERATIVE_V0));
 }
 
 template <typename T>
@@ -219,19 +219,33 @@ static __global__ void cuda__iter_begin_kernel(const cuda__iter_call call, const
     cuda__iter_state &state = view.state();
     const cuda_identity *a = call.space.identities + view.index, *v0 = a + call.space.count;
     cuda__iter_mind<T> mind = view.mind();
-    if (run.again && state.action != CUDA__ITER_IDENTIFY)
+    if (run.again && state.action != run.again)
         return;
-    state.reload = 0;
-    if (run.again)
-        mind.begin_finite(*a, state.scaling);
+    if (run.again == CUDA__ITER_IDENTIFY)
+        mind.begin_huge(a[call.space.count]);
+    else if (run.again)
+        mind.begin_scaled(*a, call.space.equilibria[view.index]);
     else
         mind.begin(*a, call.wishes.warm ? v0 : nullptr);
+    call.space.equilibria[view.index].wanted = state.action == CUDA__ITER_EQUILIBRATE;
     cuda__iter_tell(call, view.index, state);
+}
+
+/* In place. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_scale_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    if (view.i >= call.n || view.state().action != CUDA__ITER_EQUILIBRATE)
+        return;
+    T *row = view.row(CUDA__ITER_MATRIX_A);
+    view.scale_row(row, row, view.row_exponents()[view.i], view.column_exponents(), 1);
 }
 
 static __device__ __forceinline__ bool cuda__iter_starts(int action)
 {
-    return action >= CUDA__ITER_IDENTIFY && action < CUDA__ITER_STEP;
+    return action >= CUDA__ITER_START_WARM && action < CUDA__ITER_STEP;
 }
 
 template <typename T>
@@ -243,10 +257,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     if (view.i >= call.n || !cuda__iter_starts(state.action))
         return;
     if (state.is_current)
-        view.copy_row(view.row(CUDA__ITER_MATRIX_BEST), view.row(CUDA__ITER_MATRIX_V), 1);
-    if (state.reload)
-        view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(METHOD_ITERATIVE_A),
-                      view.two_to(state.scaling));
+        view.copy_row(view.row(CUDA__ITER_MATRIX_BEST), view.row(CUDA__ITER_MATRIX_V));
 }
 
 /* ---- Starts ---- */
@@ -260,11 +271,9 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     if (view.i >= call.n || state.action != CUDA__ITER_START_WARM)
         return;
     view.say_made();
-    if (state.is_v0 && state.scaling == 0)
-        return;
-    T *row = view.row(CUDA__ITER_MATRIX_V);
-    view.copy_row(row, state.is_v0 ? row : view.input_row(METHOD_ITERATIVE_V0),
-                  view.two_to(-state.scaling));
+    T *row = view.row(CUDA__ITER_MATRIX_V); /* it has come there with A */
+    if (state.scaled)
+        view.scale_row(row, row, view.column_exponents()[view.i], view.row_exponents(), -1);
 }
 
 /* The identity that is nearest, as a factor: tr A / |A|_F^2, where that brings |I - alpha A|_F
@@ -494,10 +503,13 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         return;
     inverse += (within * call.n + view.i) * call.n;
     const T *from = view.row(state.is_current ? CUDA__ITER_MATRIX_V : CUDA__ITER_MATRIX_BEST);
-    T factor = view.two_to(state.best_scaling);
-    bool refused = state.refused;
-    view.each([&](int64_t j) { return refused ? cuda__real<T>::nan() : from[j] * factor; },
-              [&](int64_t j, T x) { inverse[j] = x; });
+    if (state.refused)
+        view.each([&](int64_t) { return cuda__real<T>::nan(); },
+                  [&](int64_t j, T x) { inverse[j] = x; });
+    else if (state.scaled)
+        view.scale_row(inverse, from, view.column_exponents()[view.i], view.row_exponents(), 1);
+    else
+        view.copy_row(inverse, from);
 }
 
 /* Its turn is over; a block a matrix. */
@@ -545,6 +557,10 @@ template <typename T> struct cuda__iter_launch {
     static cudaError_t begin(const call *of, run which, cudaStream_t stream)
     {
         return one(cuda__iter_begin_kernel<T>, of, which, 1, stream);
+    }
+    static cudaError_t scale(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_scale_kernel<T>, of, which, stream);
     }
     static cudaError_t prepare(const call *of, run which, cudaStream_t stream)
     {
@@ -638,6 +654,7 @@ template <typename T> struct cuda__iter_launch {
         return {sizeof(cuda__iter_state),
                 load,
                 begin,
+                scale,
                 prepare,
                 warm,
                 alpha,

@@ -1,6 +1,6 @@
 /* gpu/cuda/iterative/self_test.c: the self-test of `iterative`: see self_test.h. Random matrices
- * and dominant ones, by every scheme and from every start once, judged by |I - X A| / (n |A| |X|
- * eps).
+ * and dominant ones, by every scheme and from every start once, some with rows and columns of
+ * different scales, judged by |I - X A| / (n |A| |X| eps).
  */
 #include "gpu/cuda/base/self_test.h"
 
@@ -37,6 +37,18 @@ static double ratio_of(const struct cuda__self_case *of, int64_t matrix)
     return process_attempt_ratio(of->call.precision, of->call.n, h_bench->a, h_bench->x, matrix);
 }
 
+/* Entry (i, j) of each matrix times 2^(4 (i % 3 - j % 2)). */
+static void scale(enum precision precision, void *a, int64_t n)
+{
+    for (int64_t e = 0; e < MATRICES * n * n; e++) {
+        const int exponent = 4 * (int)(e / n % n % 3 - e % n % 2);
+        if (precision == PRECISION_FP32)
+            ((float *)a)[e] = ldexpf(((float *)a)[e], exponent);
+        else
+            ((double *)a)[e] = ldexp(((double *)a)[e], exponent);
+    }
+}
+
 /* Random matrices, made dominant for the starts that want it. */
 static void fill(struct cuda__self_case *of, int k)
 {
@@ -69,6 +81,8 @@ static void fill(struct cuda__self_case *of, int k)
         else
             h_bench->a[at] = (double)(2 * n);
     }
+    if (k % 2)
+        scale(call->precision, h_bench->a, n);
     memset(h_bench->x, 0xa5, sizeof h_bench->x);
 }
 

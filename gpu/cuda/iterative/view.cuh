@@ -156,14 +156,34 @@ template <typename T> struct cuda__iter_view {
             }
         }
     }
-    /* to = factor * from, a row. */
-    __device__ __forceinline__ void copy_row(T *to, const T *from, T factor) const
+    /* to = from, a row. */
+    __device__ __forceinline__ void copy_row(T *to, const T *from) const
     {
-        each([&](int64_t j) { return from[j] * factor; }, [&](int64_t j, T x) { to[j] = x; });
+        each([&](int64_t j) { return from[j]; }, [&](int64_t j, T x) { to[j] = x; });
     }
-    __device__ __forceinline__ T two_to(int exponent) const
+    /* The exponents by which a matrix's rows and columns were equilibrated. */
+    __device__ __forceinline__ const int32_t *row_exponents() const
     {
-        return (T)ldexp(T(1), exponent);
+        return call.space.exponents + 2 * index * call.n;
+    }
+    __device__ __forceinline__ const int32_t *column_exponents() const
+    {
+        return row_exponents() + call.n;
+    }
+    /* C_i but for a common factor, as gpu/common/iteration.h has it; 1 where R is what counts. */
+    __device__ __forceinline__ double weight(int line) const
+    {
+        if (!state().uneven)
+            return 1;
+        const int below_top = max(column_exponents()[line] - state().top, ITERATION_WEIGHT_MIN);
+        return __hiloint2double((1023 + below_top) << 20, 0);
+    }
+    /* to = 2^(sign (own + others)) from, a row. */
+    __device__ __forceinline__ void scale_row(T *to, const T *from, int own, const int32_t *others,
+                                              int sign) const
+    {
+        each([&](int64_t j) { return (T)ldexp(from[j], sign * (own + others[j])); },
+             [&](int64_t j, T x) { to[j] = x; });
     }
     __device__ __forceinline__ cuda__iter_mind<T> mind() const
     {

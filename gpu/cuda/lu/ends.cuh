@@ -5,12 +5,16 @@
  *
  * An inverse that growth has spoilt is recovered by mixing: A (I - 2 v v^T), with v of signs
  * without a pattern, has the same condition, but none of the structure that makes elements grow. It
- * is inverted like any matrix, and (I - 2 v v^T) times that is the inverse of A. Cost: a pass over
+ * is inverted like any matrix, and (I - 2 v v^T) times that is the inverse of A. What has INFO 1 to
+ * n + 1 then is inverted once more, equilibrated: S = R A C in the place of A, R and C being powers
+ * of two, and A^-1 = C S^-1 R. Where S is no good INFO is what it was, and INVERSE with n + 1 the
+ * inverse of S, scaled back. Cost: a pass over
  * a matrix each, but for those of one block a matrix, which cost n.
  */
 #ifndef GPU_CUDA_LU_ENDS_CUH
 #define GPU_CUDA_LU_ENDS_CUH
 
+#include "gpu/cuda/base/equilibrate.cuh"
 #include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/lu/space.cuh"
 #include "gpu/cuda/base/check.cuh"
@@ -54,9 +58,20 @@ template <typename T> static __device__ __forceinline__ T cuda__lu_block_max(T v
     return cuda__block_max<CUDA__LU_THREADS / CUDA__WARP>(value, scratch);
 }
 
+/* Entry (k, j) of the inverse, found as x: what it is of A as sent. */
+template <typename T>
+static __device__ __forceinline__ T cuda__lu_scaled_back(const cuda__lu_chunk &chunk,
+                                                         const cuda__lu_view<T> &view, T x, int k,
+                                                         int j)
+{
+    return chunk.manner.equilibrated
+               ? cuda__times_two_to(x, view.exponents[chunk.n + k] + view.exponents[j])
+               : x;
+}
+
 /* ---- In ---- */
 
-/* W = A, and its rows times the vector of signs. */
+/* W = A, maybe equilibrated, and its rows times the vector of signs. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_read_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
@@ -72,6 +87,8 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     T *to = view.w + (int64_t)i * chunk.padded;
     for (int j = lane; j < chunk.padded; j += CUDA__WARP) {
         T x = i < n && j < n ? a[(int64_t)i * n + j] : T(0);
+        if (chunk.manner.equilibrated && i < n && j < n)
+            x = cuda__times_two_to(x, view.exponents[i] + view.exponents[n + j]);
         to[j] = x;
         sum += cuda__negative(j) ? -x : x;
     }
@@ -202,8 +219,30 @@ static __global__ void cuda__lu_pick_kernel(const cuda_batch batch, const cuda__
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     int info = place.info ? place.info[place.within] : 0;
-    view.numbers->recovered = info < -1;
-    view.numbers->zero_step = info < -1 ? info - CUDA_INFO_UNVERIFIED : 0;
+    view.numbers->recovered = info < -1 && info <= CUDA_INFO_AWAITING(chunk.n);
+    view.numbers->zero_step = view.numbers->recovered ? info - CUDA_INFO_UNVERIFIED : 0;
+}
+
+/* The same of those that await their scaling: which are uneven, and their exponents. The others
+ * have their answer. One block. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_equilibrate_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    const int n = chunk.n, info = place.info ? place.info[place.within] : 0;
+    const bool awaits = info < -1 && info > CUDA_INFO_AWAITING(n);
+    const cuda__equilibration<T, CUDA__LU_THREADS> equilibration = {
+        place.a, n, n, view.exponents, view.exponents + n, view.order, view.place};
+    const bool uneven = awaits && equilibration.run();
+    __syncthreads(); /* all have read INFO */
+    if (threadIdx.x > 0)
+        return;
+    view.numbers->recovered = uneven;
+    view.numbers->zero_step = info - CUDA_INFO_AWAITING(n);
+    if (awaits && !uneven)
+        place.info[place.within] = info - CUDA_INFO_AWAITING(n);
 }
 
 /* Entry j of the vector v of a reflection I - 2 v v^T; |v| = 1. */
@@ -347,7 +386,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         T x = info ? cuda__real<T>::nan() : from[view.step[j]] * scale * factor;
         sum = fma(x, view.product[j], sum);
         if (to)
-            to[j] = x;
+            to[j] = cuda__lu_scaled_back(chunk, view, x, k, j);
     }
     sum = cuda__warp_sum(sum) - (cuda__negative(k) ? -factor : factor);
     if (lane == 0)
@@ -388,7 +427,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
             T x = info ? cuda__real<T>::nan() : row[at] * scale * factor;
             sum = fma(x, view.product[j], sum);
             if (to)
-                to[j] = x;
+                to[j] = cuda__lu_scaled_back(chunk, view, x, k, j);
         }
     }
     sum = cuda__warp_sum(sum);
@@ -428,6 +467,14 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     if (info == 0 && size > 0 && size <= real::largest)
         rcond = 1 / numbers.norm / size * numbers.factor * scale;
     bool none = false;
+    if (chunk.manner.equilibrated) {
+        none = numbers.info != 0 || !good || !(rcond >= real::eps);
+        if (threadIdx.x == 0 && !none)
+            view.numbers->zero_step = 0;
+        if (threadIdx.x == 0 && none && numbers.zero_step <= chunk.n)
+            view.numbers->info = numbers.zero_step;
+        return;
+    }
     if (chunk.manner.recovery) {
         info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);
     } else if (info == 0) {
@@ -436,6 +483,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     } else if (info > 0 && (numbers.beyond || numbers.factor == real::lower)) {
         info += CUDA_INFO_UNVERIFIED;
     }
+    info = cuda__await_scaling(info, chunk.n);
     if (threadIdx.x > 0)
         return;
     view.numbers->info = none ? info : 0;
@@ -445,6 +493,61 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         ((T *)place.extra)[place.within] = rcond;
     if (info < -1 && batch.unverified)
         atomicAdd(batch.unverified, 1);
+}
+
+/* The largest sum of the magnitudes of a column of A, times a factor; all of the block call. */
+template <typename T>
+static __device__ __forceinline__ T cuda__lu_norm_sent(const T *a, int n, T by, T *most)
+{
+    T largest = 0;
+    for (int j = (int)threadIdx.x; j < n; j += CUDA__LU_THREADS) {
+        T sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += fabs(a[(int64_t)i * n + j] * by);
+        largest = cuda__max_or_nan(largest, sum);
+    }
+    return cuda__lu_block_max(largest, most);
+}
+
+/* INFO and RCOND of A as sent, after S; one block. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_answer_equilibrated_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    typedef cuda__real<T> real;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    T *most = (T *)cuda__memory, by = 1, size = 0, largest = 0;
+    const int n = chunk.n, info = view.numbers->zero_step;
+    T sent = cuda__lu_norm_sent(place.a, n, by, most);
+    if (!(sent < real::huge) || sent < real::tiny) {
+        by = sent < real::tiny ? real::raise : real::lower;
+        sent = cuda__lu_norm_sent(place.a, n, by, most);
+    }
+    for (int j = (int)threadIdx.x; j < n; j += CUDA__LU_THREADS) {
+        T sum = 0;
+        for (int k = 0; k < n; k++) {
+            const int row = cuda__lu_row_of(chunk, view, k, 0);
+            const T x = view.w[(int64_t)row * chunk.padded + view.step[j]] * view.scale[row] *
+                        view.numbers->factor;
+            const T entry = fabs(cuda__lu_scaled_back(chunk, view, x, k, j));
+            largest = cuda__max_or_nan(largest, entry);
+            sum += entry * real::lower;
+        }
+        size = cuda__max_or_nan(size, sum);
+    }
+    size = cuda__lu_block_max(size, most);
+    largest = cuda__lu_block_max(largest, most);
+    if (threadIdx.x > 0)
+        return;
+    const bool known = view.numbers->info == 0 && largest <= real::largest;
+    place.info[place.within] = info == 0 && !known ? n + 1 : info;
+    /* In an order that leaves the range at the end alone. */
+    if (place.extra)
+        ((T *)place.extra)[place.within] = known ? by / sent / size * real::lower : T(0);
 }
 
 /* Fills with NaN what was written of an inverse that cannot be had. */

@@ -3,6 +3,7 @@
 
 #include "gpu/cuda/base/anchor.cuh"
 #include "gpu/cuda/lu/block.cuh"
+#include "gpu/cuda/base/equilibrate.cuh"
 #include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/lu/strip_launch.cuh"
 #include "gpu/cuda/lu/wide.cuh"
@@ -14,7 +15,8 @@
  * The rules are those of lu_small/recover.cu: elimination with complete pivoting, where elements
  * hardly grow; then both residuals, I - X A and I - A X, are measured, and an inverse that breaks
  * the contract is refused. None is known: of some 300 matrices of order 64 and 160, graded ones,
- * Gaussian kernels and of every spread of singular values, the ratios were below 0.03. A block
+ * Gaussian kernels and of every spread of singular values, the ratios were below 0.03. And what has
+ * INFO 1 to n + 1 is tried equilibrated. A block
  * recovers one matrix, in the workspace: two n x n, rows n apart. Its threads share rows and
  * columns in a fixed way: the bits depend on the matrix, n and the precision alone.
  *
@@ -32,6 +34,7 @@ template <typename T> struct cuda__lu_recovery_space {
     T *a, *x;            /* n x n */
     T *column;           /* n */
     int *rows, *columns; /* of the pivots, as exchanged */
+    int *exponents;      /* 2 n: of the rows and columns of S = R A C */
 };
 
 template <typename T>
@@ -48,6 +51,7 @@ cuda__lu_lay_out_recovery(cuda__lu_recovery_space<T> &space, unsigned char *at, 
     space.column = (T *)take(n * sizeof(T));
     space.rows = (int *)take(n * sizeof(int));
     space.columns = (int *)take(n * sizeof(int));
+    space.exponents = (int *)take(2 * n * sizeof(int));
     return at;
 }
 
@@ -273,8 +277,10 @@ template <typename T> struct cuda__lu_recovery {
         return invert();
     }
 
-    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting found a zero, or 0. */
-    __device__ void answer(const cuda__place<T> &place, int zero_step)
+    /* Stores factor x and RCOND; returns INFO. zero_step: where partial pivoting found a zero, or
+     * 0.
+     */
+    __device__ int recovered(const cuda__place<T> &place, int zero_step)
     {
         bool inverted = invert_scaled(place.a), good = inverted && is_good();
         T size = norm_of(of.x, factor);
@@ -284,11 +290,70 @@ template <typename T> struct cuda__lu_recovery {
         int info = !inverted && zero_step ? zero_step : none || !(rcond >= real::eps) ? n + 1 : 0;
         for (int64_t e = thread; place.result && e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
             place.result[e] = none ? real::nan() : of.x[e] * factor;
-        if (thread > 0)
-            return;
-        place.info[place.within] = info;
-        if (place.extra)
+        if (thread == 0 && place.extra)
             ((T *)place.extra)[place.within] = none ? T(0) : rcond;
+        return info;
+    }
+
+    /* ---- Equilibrated ---- */
+
+    /* The inverse of S, scaled back, goes to x and the result. Are all its entries in the range? */
+    __device__ bool scale_back(const cuda__place<T> &place) const
+    {
+        const int *rows = of.exponents, *columns = of.exponents + n;
+        T largest = 0;
+        for (int i = warp; i < n; i += CUDA__LU_RECOVER_WARPS) {
+            for (int j = lane; j < n; j += CUDA__WARP) {
+                const int64_t at = (int64_t)i * n + j;
+                const T x = of.x[at] = cuda__times_two_to(of.x[at], columns[i] + rows[j]);
+                largest = cuda__max_or_nan(largest, fabs(x));
+                if (place.result)
+                    place.result[at] = x;
+            }
+        }
+        return largest_of(largest) <= real::largest;
+    }
+
+    /* The answer by S, if that is good. */
+    __device__ bool is_answered_equilibrated(const cuda__place<T> &place)
+    {
+        const int *rows = of.exponents, *columns = of.exponents + n;
+        const cuda__equilibration<T, CUDA__LU_RECOVER_THREADS> equilibration = {
+            place.a, n, n, of.exponents, of.exponents + n, of.rows, of.columns};
+        if (!equilibration.run())
+            return false;
+        const T by = suitable(place.a), sent = norm_of(place.a, by);
+        for (int i = warp; i < n; i += CUDA__LU_RECOVER_WARPS) {
+            for (int j = lane; j < n; j += CUDA__WARP) {
+                const int64_t at = (int64_t)i * n + j;
+                of.x[at] = of.a[at] = cuda__times_two_to(place.a[at], rows[i] + columns[j]);
+            }
+        }
+        __syncthreads();
+        norm = norm_of(of.a, 1);
+        if (!invert() || !is_good() || !(1 / norm / norm_of(of.x, 1) >= real::eps))
+            return false;
+        const bool known = scale_back(place);
+        /* In an order that leaves the range at the end alone. */
+        const T size = norm_of(of.x, real::lower);
+        if (thread == 0 && place.extra)
+            ((T *)place.extra)[place.within] = known ? by / sent / size * real::lower : T(0);
+        if (thread == 0)
+            place.info[place.within] = known ? 0 : n + 1;
+        return true;
+    }
+
+    /* What is done about INFO below -1. */
+    __device__ void answer(const cuda__place<T> &place, int info)
+    {
+        __syncthreads(); /* all have read it */
+        if (info > CUDA_INFO_AWAITING(n))
+            info -= CUDA_INFO_AWAITING(n);
+        else
+            info = recovered(place, info - CUDA_INFO_UNVERIFIED);
+        __syncthreads();
+        if (!(info > 0 && is_answered_equilibrated(place)) && thread == 0)
+            place.info[place.within] = info;
     }
 };
 
@@ -312,7 +377,7 @@ static __global__ void __launch_bounds__(CUDA__LU_RECOVER_THREADS)
         if (info >= -1)
             continue;
         cuda__lu_lay_out_recovery(recovery.of, space + blockIdx.x * bytes, n);
-        recovery.answer(place, info - CUDA_INFO_UNVERIFIED);
+        recovery.answer(place, info);
         __syncthreads();
     }
 }
@@ -483,10 +548,16 @@ cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struc
         return cudaErrorInvalidValue;
     if (batch->matrices == 0)
         return cudaSuccess;
-    if (n > RECOVERED_BY_BLOCK_N_MAX)
-        return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
-                                          manner_of(precision, false, n, batch->matrices, true),
-                                          products, stream);
+    if (n > RECOVERED_BY_BLOCK_N_MAX) {
+        cuda__lu_manner manner = manner_of(precision, false, n, batch->matrices, true);
+        cudaError_t status = inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
+                                                        manner, products, stream);
+        manner.equilibrated = true;
+        return status != cudaSuccess
+                   ? status
+                   : inverse.of[precision].wide(n, *batch, workspace, workspace_bytes, manner,
+                                                products, stream);
+    }
     size_t bytes = recovery_bytes(precision, n);
     int64_t blocks = (int64_t)(workspace_bytes / bytes), most = 1024;
     if (blocks < 1)

@@ -25,7 +25,8 @@ template <typename T> struct cuda__lu_numbers {
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1, 0, or the first zero pivot's step */
     int beyond;     /* a pivot is far beyond A */
-    /* While inverses are recovered: this one is; and where partial pivoting found a zero, or 0. */
+    /* While inverses are recovered: this one is; and where partial pivoting found a zero, or 0.
+     * While they are equilibrated the latter is INFO before that, then after it. */
     int recovered, zero_step;
 };
 
@@ -45,13 +46,15 @@ template <typename T> struct cuda__lu_view {
     int *order, *place, *step;
     int *origin;    /* by clusters: the row of A that is there; n */
     int *row_place; /* padded: of each row, see cuda__lu_panel */
+    int *exponents; /* 2 n: where W starts as A equilibrated, those of rows and columns */
     cuda__lu_numbers<T> *numbers;
 };
 
 /* How matrices are worked on. */
 struct cuda__lu_manner {
     bool factor;
-    bool recovery; /* only inverses that are to be recovered are worked on */
+    bool recovery;     /* only inverses that are to be recovered are worked on */
+    bool equilibrated; /* recovery: only those that await it (base/batch.h) are, and so scaled */
     /* By clusters (cluster.cuh): so many columns together, a multiple of CUDA__LU_PANEL_MAX. 0: an
      * inverse up to CUDA__LU_ONE_BLOCK_MAX, by groups (wide.cuh). */
     int width;
@@ -106,6 +109,7 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     view.step = (int *)take(n * sizeof(int));
     view.origin = (int *)take(n * sizeof(int));
     view.row_place = (int *)take(padded * sizeof(int));
+    view.exponents = (int *)take(2 * (size_t)n * sizeof(int));
     view.numbers = (cuda__lu_numbers<T> *)take(sizeof *view.numbers);
     return at;
 }

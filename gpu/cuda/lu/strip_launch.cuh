@@ -536,6 +536,7 @@ template <typename Shape> struct cuda__lu_strip_block {
     __device__ __forceinline__ void report(const cuda__place<T> &place, int info, T rcond,
                                            uint32_t *unverified) const
     {
+        info = cuda__await_scaling(info, n);
         if (place.info)
             place.info[place.within] = info;
         if (place.extra)

@@ -815,7 +815,9 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
         const int threads = CUDA__LU_THREADS;
         const size_t sums = CUDA__LU_SUMS_NUMBERS * sizeof(T), most = sums;
         int64_t rows = pieces(chunk.n, CUDA__LU_ROWS), strips = pieces(chunk.n, CUDA__LU_STRIP);
-        if (chunk.manner.recovery)
+        if (chunk.manner.equilibrated)
+            start(cuda__lu_equilibrate_kernel<T>, 1, threads, 0, batch, chunk);
+        else if (chunk.manner.recovery)
             start(cuda__lu_pick_kernel<T>, 1, 1, 0, batch, chunk);
         start(cuda__lu_read_kernel<T>, pieces(chunk.padded, CUDA__LU_ROWS), threads, 0, batch,
               chunk);
@@ -841,6 +843,8 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
             start(cuda__lu_sums_kernel<T, true>, strips, threads, sums, chunk);
             write_inverse();
             start(cuda__lu_answer_kernel<T>, 1, threads, most, batch, chunk);
+            if (chunk.manner.equilibrated)
+                start(cuda__lu_answer_equilibrated_kernel<T>, 1, threads, most, batch, chunk);
             if (chunk.manner.recovery)
                 start(cuda__lu_refuse_kernel<T>, rows, threads, 0, batch, chunk);
         }

@@ -676,7 +676,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
                                                   const cuda_batch &batch, int at) const
     {
-        const int reported = cuda__unverified_zero(lane, place, info);
+        const int reported = cuda__await_scaling(cuda__unverified_zero(lane, place, info), N);
         cuda__store_numbers<T, shape>(place, reported, rcond, at, batch.unverified);
     }
 

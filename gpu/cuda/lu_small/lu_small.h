@@ -29,7 +29,8 @@ cudaError_t cuda_inverse_small(enum precision precision, int64_t n, const struct
 cudaError_t cuda_factor_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
                               cudaStream_t stream);
 
-/* Inverts the batch's unverified matrices anew, by complete pivoting; all others are left alone.
+/* Inverts the batch's unverified matrices anew, by complete pivoting, and those that await it
+ * (base/batch.h) equilibrated; all others are left alone.
  * For a batch that cuda_inverse_small was given, later in the same stream or after it. Worth a
  * launch when *unverified has grown; right in any case. Cost: a pass over INFO, and for an
  * unverified matrix some 6 n^3 operations at the pace of shared memory. */

@@ -395,6 +395,7 @@ template <typename T, int N> struct cuda__per_thread_inverse {
         /* Scaled down, a small pivot may have vanished. */
         if (info > 0 && info <= N && factor == real::lower)
             info += CUDA_INFO_UNVERIFIED;
+        info = cuda__await_scaling(info, N);
     }
 
     __device__ __forceinline__ T extra_of(int) const

@@ -11,12 +11,17 @@
  * A zero pivot of a matrix that was scaled down, or whose numbers are far apart, is handled here
  * too: the matrix is taken as it is, and partial pivoting must find the zero again.
  *
+ * Scaling is not singularity: a matrix with INFO 1 to n + 1, recovered or not, is inverted once
+ * more as S = R A C, R and C being the powers of two that equilibrate it. Where S is good A^-1 is
+ * C S^-1 R, INFO 0 unless that overflows, and RCOND that of A as sent. Else the first answer stays.
+ *
  * A warp takes 32 matrices of the batch, reads their INFO, and recovers the unverified ones in
  * turn, in shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3
  * operations at the pace of shared memory.
  */
 #include "gpu/cuda/lu_small/lu_small.h"
 
+#include "gpu/cuda/base/equilibrate.cuh"
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/stage.cuh"
 
@@ -30,6 +35,7 @@ template <typename T> struct cuda__recover_memory {
         x[CUDA_SMALL_N_MAX * RECOVER_LINE]; /* n x n, rows RECOVER_LINE apart */
     T column[CUDA_SMALL_N_MAX];
     int rows[CUDA_SMALL_N_MAX], columns[CUDA_SMALL_N_MAX]; /* of the pivots, as exchanged */
+    int exponents[2][CUDA_SMALL_N_MAX];                    /* of R and C */
 };
 
 /* One matrix and the warp that recovers it. */
@@ -273,8 +279,9 @@ template <typename T> struct cuda__recovery {
         return 0;
     }
 
-    /* Stores factor x, RCOND and INFO. found_zero: partial pivoting seemed to find a zero. */
-    __device__ void answer(const cuda__place<T> &place, bool found_zero)
+    /* Stores factor x and RCOND; returns INFO. found_zero: partial pivoting seemed to find a zero.
+     */
+    __device__ int recovered(const cuda__place<T> &place, bool found_zero)
     {
         bool grown = false;
         int zero = found_zero ? find_zero(place.a, &grown) : 0;
@@ -292,11 +299,58 @@ template <typename T> struct cuda__recovery {
         T *to = place.result;
         for (int i = 0; to && mine() && i < n; i++)
             to[i * n + lane] = none ? real::nan() : of->x[i * RECOVER_LINE + lane] * factor;
-        if (lane > 0)
-            return;
-        place.info[place.within] = info;
-        if (place.extra)
+        if (lane == 0 && place.extra)
             ((T *)place.extra)[place.within] = none ? T(0) : rcond;
+        return info;
+    }
+
+    /* The answer by S, if that is good. */
+    __device__ bool is_answered_equilibrated(const cuda__place<T> &place)
+    {
+        const int *rows = of->exponents[0], *columns = of->exponents[1];
+        const cuda__equilibration<T, CUDA__WARP> equilibration = {
+            of->a, RECOVER_LINE, n, of->exponents[0], of->exponents[1], of->rows, of->columns};
+        read(place.a);
+        if (!equilibration.run())
+            return false;
+        const T by = suitable(), sent = norm_of(of->a, by);
+        for (int i = 0; mine() && i < n; i++) {
+            const int at = i * RECOVER_LINE + lane;
+            of->x[at] = of->a[at] = cuda__times_two_to(of->a[at], rows[i] + columns[lane]);
+        }
+        __syncwarp();
+        factor = 1;
+        norm = norm_of(of->a, 1);
+        if (!invert() || !is_good() || !(1 / norm / norm_of(of->x, 1) >= real::eps))
+            return false;
+        for (int i = 0; mine() && i < n; i++) {
+            const int at = i * RECOVER_LINE + lane;
+            of->x[at] = cuda__times_two_to(of->x[at], columns[i] + rows[lane]);
+            if (place.result)
+                place.result[i * n + lane] = of->x[at];
+        }
+        const bool known = fits();
+        /* In an order that leaves the range at the end alone. */
+        const T rcond = known ? by / sent / norm_of(of->x, real::lower) * real::lower : T(0);
+        if (lane == 0 && place.extra)
+            ((T *)place.extra)[place.within] = rcond;
+        if (lane == 0)
+            place.info[place.within] = known ? 0 : n + 1;
+        return true;
+    }
+
+    /* What is done about INFO below -1. */
+    __device__ void answer(const cuda__place<T> &place)
+    {
+        int info = place.info[place.within];
+        __syncwarp();
+        if (info > CUDA_INFO_AWAITING(n))
+            info -= CUDA_INFO_AWAITING(n);
+        else
+            info = recovered(place, info > CUDA_INFO_UNVERIFIED);
+        __syncwarp();
+        if (!(info > 0 && is_answered_equilibrated(place)) && lane == 0)
+            place.info[place.within] = info;
     }
 };
 
@@ -318,11 +372,10 @@ __global__ void __launch_bounds__(CUDA__WARP) cuda__recover_kernel(const cuda_ba
         unsigned left = __ballot_sync(CUDA__ALL, cuda__is_unverified(batch, first + lane));
         for (; left; left &= left - 1) {
             cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
-            bool found_zero = place.info[place.within] > CUDA_INFO_UNVERIFIED;
             struct cuda__recovery<T> recovery = {
                 &memory, n, lane
             };
-            recovery.answer(place, found_zero);
+            recovery.answer(place);
             __syncwarp();
         }
     }

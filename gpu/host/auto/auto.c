@@ -120,12 +120,16 @@ static void invert_rows(void *context, int64_t index)
         all->x[i * ld + i] = 1 / all->a[i * n + i];
 }
 
+/* A diagonal matrix is well conditioned once equilibrated: INFO n+1 is that of an overflow. */
 static void diagonal(const struct host_matrix *matrix, struct host_norm norm)
 {
     int64_t n = matrix->n, zero = 0;
     const REAL *a = matrix->inputs[0];
-    for (int64_t i = n - 1; i >= 0; i--)
+    bool overflows = false;
+    for (int64_t i = n - 1; i >= 0; i--) {
         zero = a[i * n + i] == 0 ? i + 1 : zero;
+        overflows = overflows || REAL_FABS(1 / a[i * n + i]) > REAL_MAX;
+    }
     if (zero) {
         R(host__refuse)(matrix, zero, METHOD_ALGORITHM_DIAGONAL);
         return;
@@ -134,11 +138,15 @@ static void diagonal(const struct host_matrix *matrix, struct host_norm norm)
     struct reciprocals all = {.a = a, .x = work.a, .n = n, .ld = work.ld};
     host_team_run(work.team, pieces(n, PIECE_ROWS), invert_rows, &all);
     /* A reciprocal cannot be wrong. */
-    R(host__answer)(matrix, &work, HOST_ROW_MAJOR, 0, norm, METHOD_ALGORITHM_DIAGONAL, HOST_TRUST);
+    struct host_answered answered = R(host__answer)(matrix, &work, HOST_ROW_MAJOR, 0, norm,
+                                                    METHOD_ALGORITHM_DIAGONAL, HOST_TRUST);
+    R(host__report_info)
+    (matrix, overflows ? n + 1 : 0, (REAL)answered.rcond, METHOD_ALGORITHM_DIAGONAL);
 }
 
-/* Transposed on the way in and out, as in lu.c, and for the same reason. */
-static void triangular(const struct host_matrix *matrix, struct host_norm norm, bool upper)
+/* Transposed on the way in and out, as in lu.c, and for the same reason. Returns whether that is
+ * the last word, as that of a zero on the diagonal is. */
+static bool by_trtri(const struct host_matrix *matrix, struct host_norm norm, bool upper)
 {
     int64_t n = matrix->n;
     int scaling = R(host__scaling)(norm);
@@ -152,11 +160,21 @@ static void triangular(const struct host_matrix *matrix, struct host_norm norm, 
         R(host__transpose)(work.team, matrix->inputs[0], n, work.a, work.ld, n, 1);
         info = R(host__large_trtri)(work.team, upper ? 'U' : 'L', n, work.a, work.ld, work.lines);
     }
-    if (info)
+    if (info) {
         R(host__refuse)(matrix, info, METHOD_ALGORITHM_TRIANGULAR);
-    else
-        R(host__answer)
-    (matrix, &work, HOST_COLUMN_MAJOR, scaling, norm, METHOD_ALGORITHM_TRIANGULAR, HOST_CHECK);
+        return true;
+    }
+    struct host_answered answered = R(host__answer)(matrix, &work, HOST_COLUMN_MAJOR, scaling, norm,
+                                                    METHOD_ALGORITHM_TRIANGULAR, HOST_CHECK);
+    return answered.rcond >= (double)REAL_EPS;
+}
+
+static void triangular(const struct host_matrix *matrix, struct host_norm norm, bool upper)
+{
+    bool spoilt;
+    if (!by_trtri(matrix, norm, upper) && !R(host__lu_equilibrated)(matrix, norm, &spoilt) &&
+        spoilt)
+        (void)by_trtri(matrix, norm, upper);
 }
 
 /* Of less than three rows a matrix would always be so. */
@@ -215,10 +233,30 @@ static bool joins_group(const struct host_matrix *matrix)
     return matrix->options[METHOD_AUTO_SPD] == 0 || R(host__is_symmetric)(NULL, a, n);
 }
 
+/* A finite matrix that joins no group. */
+static void by_kind(const struct host_matrix *matrix, struct host_norm norm)
+{
+    int64_t n = matrix->n;
+    const REAL *a = matrix->inputs[0];
+    struct host_team *team = R(host__work)(matrix).team;
+    bool below = part_used(team, a, n, BELOW), above = part_used(team, a, n, ABOVE);
+    if (!below && !above)
+        diagonal(matrix, norm);
+    else if (!below || !above)
+        triangular(matrix, norm, above);
+    else if (is_tridiagonal(team, a, n) && tridiagonal(matrix))
+        return;
+    else if (!R(host__cholesky)(matrix, norm, matrix->options[METHOD_AUTO_SPD] != 0)) {
+        R(host__lu)(matrix, norm);
+        R(host__keep_symmetry)(matrix);
+    }
+}
+
 static void run(const struct host_matrix *matrix)
 {
     int64_t n = matrix->n;
     const REAL *a = matrix->inputs[0];
+    const struct host_matrix whole = R(host__lu_whole)(matrix);
     if (joins_group(matrix)) {
         R(host__small_lu)(matrix, 1, NULL, 0);
         R(host__keep_symmetry)(matrix);
@@ -226,21 +264,10 @@ static void run(const struct host_matrix *matrix)
     }
     struct R(host_work) work = R(host__work)(matrix);
     struct host_norm norm = R(host__norm)(work.team, a, n, n, work.lines);
-    if (!norm.finite) {
-        R(host__refuse)(matrix, -1, METHOD_ALGORITHM_NONE);
-        return;
-    }
-    bool below = part_used(work.team, a, n, BELOW), above = part_used(work.team, a, n, ABOVE);
-    if (!below && !above)
-        diagonal(matrix, norm);
-    else if (!below || !above)
-        triangular(matrix, norm, above);
-    else if (is_tridiagonal(work.team, a, n) && tridiagonal(matrix))
-        return;
-    else if (!R(host__cholesky)(matrix, norm, matrix->options[METHOD_AUTO_SPD] != 0)) {
-        R(host__lu)(matrix, norm);
-        R(host__keep_symmetry)(matrix);
-    }
+    if (norm.finite)
+        by_kind(&whole, norm);
+    else
+        R(host__refuse)(&whole, -1, METHOD_ALGORITHM_NONE);
 }
 
 /* Only now, for it uses the scratch of the group up. */
@@ -291,6 +318,7 @@ const struct host_method R(host_method_auto) = {
     .run_group = run_group,
     .group = group,
     .group_matrix_ns = R(host__small_matrix_ns),
-    .scratch_bytes = R(host__lu_scratch_bytes),
+    .scratch_bytes = R(host__lu_whole_bytes),
+    .task_scratch_bytes = R(host__lu_task_bytes),
     .kernel = kernel,
 };

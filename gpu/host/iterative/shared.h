@@ -1,9 +1,9 @@
 /* gpu/host/iterative/shared.h: what an iterative inverse is made of: products and sums of matrices
  * over tiles, the schemes that improve an approximate inverse, and the ways to a first one.
  *
- * V is the approximate inverse of A, R = I - V A its residual. A scheme of order p makes a V whose
- * residual is R^p, or nearly. V A is multiplied, not A V: in exact arithmetic the iterates are the
- * same, and it is |I - X A| that the service promises to be small.
+ * A is the matrix that is worked on, V its approximate inverse, R = I - V A its residual. A scheme
+ * of order p makes a V whose residual is R^p, or nearly. V A is multiplied, not A V: in exact
+ * arithmetic the iterates are the same, and it is |I - X A| that the service promises to be small.
  *
  * All matrices are n x n, row-major with one leading dimension, rows aligned to HOST_ALIGN_BYTES.
  * Every pass is cut into tiles whose shape n decides alone, each a piece of a team's work and one
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "gpu/host/linalg/dense.h"
+#include "gpu/host/linalg/equilibrate.h"
 #include "gpu/host/linalg/identify.h"
 #include "gpu/host/base/progress.h"
 #include "gpu/host/base/team.h"
@@ -70,6 +71,16 @@ struct host_iter_rounding {
     double norm_1, frobenius;
 };
 
+/* What is known of a V. */
+struct host_iter_sizes {
+    double residual, frobenius; /* |R|_1, |R|_F */
+    double sent;                /* the residual that counts, of the matrix that was sent */
+    double lost;                /* where X is written */
+    double goal;                /* of residual; a tolerance is reached where that is */
+    double size, size_sent;     /* |A| |V|, and that of the matrix that was sent and X */
+    struct host_norm v, x;      /* |V|_1, |X|_1 */
+};
+
 #define REAL_HEADER "gpu/host/iterative/shared.h"
 #include "gpu/host/base/both_precisions.h"
 
@@ -83,6 +94,11 @@ struct R(host_iter) {
     REAL *spare[HOST_ITER_SPARE];
     REAL *lines; /* host__lines(n) and host__identify_lines(n) of them, each of ld numbers */
     int32_t *pivots;
+    struct host_norm sent;         /* of the matrix that was sent */
+    struct host_identity identity; /* of a */
+    struct host_equilibrium equilibrium;
+    bool scaled;                    /* a is equilibrated; else it is what was sent */
+    bool uneven;                    /* the columns' exponents differ: R is not what counts */
     int *products;                  /* counts them */
     struct host_progress *progress; /* takes a report of each; may be NULL */
     int64_t foreseen;               /* products in all; 0: not known */
@@ -105,8 +121,10 @@ struct R(host_iter_term) {
 void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL identity,
                            struct R(host_iter_term) x, struct R(host_iter_term) y);
 
-/* The 1-norm of |x| |y|, entry by entry. A spare matrix is used up, which is neither x nor y. */
-double R(host__iter_terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y);
+/* The 1-norm of |x| |y|, entry by entry, or with `exponents` of C |x| |y| C^-1, C being the
+ * diagonal of 2^exponents[i]. A spare matrix is used up, which is neither x nor y. */
+double R(host__iter_terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y,
+                           const int32_t *exponents);
 
 /* ---- Schemes: scheme.c ---- */
 
@@ -126,11 +144,21 @@ void R(host__iter_residual_dd)(const struct R(host_iter) * iter);
  * (ITERATION_SIGNS). n is above ITERATION_WHOLE_FIRST; the spare matrices are used up. */
 struct host_iter_rounding R(host__iter_rounding)(const struct R(host_iter) * iter);
 
+/* ---- Sizes: measure.c ---- */
+
+/* Makes R of V, and measures both. tolerance: the client's, or 0; judges: it is judged where
+ * rounding could hide on which side the residual is. The spare matrices are used up. */
+void R(host__iter_measure)(const struct R(host_iter) * iter, double tolerance, bool judges,
+                           struct host_iter_sizes *sizes);
+/* Measures V and X alone: v, x, size and size_sent. */
+void R(host__iter_measure_v)(const struct R(host_iter) * iter, struct host_iter_sizes *sizes);
+/* What may be lost where X is written, if a is equilibrated. */
+double R(host__iter_lost)(const struct R(host_iter) * iter);
+
 /* ---- First approximations: start.c ---- */
 
 /* v becomes a first approximate inverse of a. False: there is none of this kind. algorithm is one
  * of METHOD_ALGORITHM_..._START but for the warm one. */
-bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm algorithm,
-                         const struct host_identity *identity);
+bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm algorithm);
 
 #endif

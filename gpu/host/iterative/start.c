@@ -25,9 +25,9 @@
 
 #define NARROW_ROWS 64 /* converted by one piece */
 
-static void start_transpose(const struct R(host_iter) * iter, const struct host_identity *identity)
+static void start_transpose(const struct R(host_iter) * iter)
 {
-    struct host_norm one = identity->norm_1, inf = identity->norm_inf;
+    struct host_norm one = iter->identity.norm_1, inf = iter->identity.norm_inf;
     REAL factor = REAL_LDEXP((REAL)(1 / (one.fraction * inf.fraction)), -one.exponent);
     R(host__transpose)(iter->team, iter->a, iter->ld, iter->v, iter->ld, iter->n, factor);
     /* In two steps, which stay in range: the product of the norms may not. */
@@ -49,10 +49,9 @@ static bool start_diagonal(const struct R(host_iter) * iter)
     return excess == 0;
 }
 
-static bool start_scaled_identity(const struct R(host_iter) * iter,
-                                  const struct host_identity *identity)
+static bool start_scaled_identity(const struct R(host_iter) * iter)
 {
-    struct host_norm one = identity->norm_1, inf = identity->norm_inf;
+    struct host_norm one = iter->identity.norm_1, inf = iter->identity.norm_inf;
     int exponent = one.exponent < inf.exponent ? one.exponent : inf.exponent;
     double scale = ldexp(1, -exponent), trace = 0;
     struct host_measure measure = R(host__measure)(iter->team, iter->a, iter->n, iter->ld,
@@ -71,15 +70,14 @@ static bool start_scaled_identity(const struct R(host_iter) * iter,
     return isfinite((REAL)(alpha * scale));
 }
 
-static bool start(const struct R(host_iter) * iter, enum method_algorithm algorithm,
-                  const struct host_identity *identity)
+static bool start(const struct R(host_iter) * iter, enum method_algorithm algorithm)
 {
     if (algorithm == METHOD_ALGORITHM_DIAGONAL_START)
         return start_diagonal(iter);
     if (algorithm == METHOD_ALGORITHM_SCALED_IDENTITY_START)
-        return start_scaled_identity(iter, identity);
+        return start_scaled_identity(iter);
     assert(algorithm == METHOD_ALGORITHM_TRANSPOSE_START);
-    start_transpose(iter, identity);
+    start_transpose(iter);
     return true;
 }
 
@@ -117,8 +115,7 @@ static void widen_rows(void *context, int64_t index)
 }
 
 /* LAPACK takes the rows for columns: it inverts A^T, and the inverse's rows come out again. */
-static bool start_low_precision(const struct R(host_iter) * iter,
-                                const struct host_identity *identity)
+static bool start_low_precision(const struct R(host_iter) * iter)
 {
     int64_t n = iter->n, pieces = (n + NARROW_ROWS - 1) / NARROW_ROWS;
     struct conversion all = {.wide = iter->a,
@@ -126,7 +123,7 @@ static bool start_low_precision(const struct R(host_iter) * iter,
                              .n = n,
                              .wide_ld = iter->ld,
                              .narrow_ld = host__ld(PRECISION_FP32, n),
-                             .factor = ldexp(1, -identity->norm_1.exponent)};
+                             .factor = ldexp(1, -iter->identity.norm_1.exponent)};
     assert(all.narrow_ld <= 2 * iter->ld);
     host_team_run(iter->team, pieces, narrow_rows, &all);
     if (host__large_getrf_f32(iter->team, n, all.narrow, all.narrow_ld, iter->pivots) != 0)
@@ -138,10 +135,9 @@ static bool start_low_precision(const struct R(host_iter) * iter,
     return true;
 }
 
-bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm algorithm,
-                         const struct host_identity *identity)
+bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm algorithm)
 {
     if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START)
-        return REAL_BITS != 32 && start_low_precision(iter, identity);
-    return start(iter, algorithm, identity);
+        return REAL_BITS != 32 && start_low_precision(iter);
+    return start(iter, algorithm);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "gpu/common/iteration.h"
 #include "gpu/host/iterative/shared.h"
 #include "gpu/host/linalg/lapack.h"
 
@@ -118,14 +119,24 @@ void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL iden
 
 /* ---- Terms ---- */
 
-/* What |x| |y| is measured by; n x n, neither is a spare matrix. */
+/* What C |x| |y| C^-1 is measured by; n x n, neither is a spare matrix. C: 2^exponents. */
 struct terms {
     const struct R(host_iter) * iter;
     const REAL *x, *y;
-    double *sums, *largest; /* of |x|'s columns; of |x| |y|'s, those of each piece */
+    const int32_t *exponents; /* NULL: C = I */
+    int32_t top;              /* the largest of them */
+    double *sums, *largest;   /* of C |x|'s columns; of all, those of each piece */
 };
 
-/* Columns' sums of |x|. */
+static double weight(const struct terms *terms, int64_t i)
+{
+    if (!terms->exponents)
+        return 1;
+    const int32_t below_top = terms->exponents[i] - terms->top;
+    return ldexp(1, below_top > ITERATION_WEIGHT_MIN ? below_top : ITERATION_WEIGHT_MIN);
+}
+
+/* Columns' sums of C |x|. */
 static void sum_columns(void *context, int64_t index)
 {
     const struct terms *terms = context;
@@ -134,8 +145,9 @@ static void sum_columns(void *context, int64_t index)
     double *sums = terms->sums + first;
     memset(sums, 0, (size_t)columns * sizeof *sums);
     for (int64_t i = 0; i < n; i++) {
+        const double factor = weight(terms, i);
         for (int64_t j = 0; j < columns; j++)
-            sums[j] += fabs((double)terms->x[i * ld + first + j]);
+            sums[j] += factor * fabs((double)terms->x[i * ld + first + j]);
     }
 }
 
@@ -145,7 +157,7 @@ static double larger(double one, double other)
     return other > one || isnan(other) ? other : one;
 }
 
-/* The largest of columns' sums of |x| |y|. */
+/* The largest of columns' sums of all. */
 static void sum_terms(void *context, int64_t index)
 {
     const struct terms *terms = context;
@@ -157,15 +169,24 @@ static void sum_terms(void *context, int64_t index)
             sums[j] += terms->sums[k] * fabs((double)terms->y[k * ld + first + j]);
     }
     for (int64_t j = 0; j < columns; j++)
-        largest = larger(largest, sums[j]);
+        largest = larger(largest, sums[j] / weight(terms, first + j));
     terms->largest[index] = largest;
 }
 
-double R(host__iter_terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
+double R(host__iter_terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y,
+                           const int32_t *exponents)
 {
     const int64_t n = iter->n;
     double *lines = (double *)(void *)iter->spare[0], largest = 0;
-    struct terms terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
+    struct terms terms = {.iter = iter,
+                          .x = x,
+                          .y = y,
+                          .exponents = exponents,
+                          .top = INT32_MIN,
+                          .sums = lines,
+                          .largest = lines + n};
+    for (int64_t i = 0; exponents && i < n; i++)
+        terms.top = exponents[i] > terms.top ? exponents[i] : terms.top;
     host_team_run(iter->team, pieces(n, SUM_COLUMNS), sum_columns, &terms);
     host_team_run(iter->team, pieces(n, TERMS), sum_terms, &terms);
     for (int64_t i = 0; i < pieces(n, TERMS); i++)

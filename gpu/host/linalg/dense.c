@@ -20,7 +20,7 @@
 
 #include "gpu/host/base/by_precision.h"
 
-/* Layout: a, lines, pivots. */
+/* Layout: a, lines, pivots, exponents. */
 int64_t R(host__dense_scratch_bytes)(int64_t n, int64_t m)
 {
     (void)m;
@@ -29,7 +29,7 @@ int64_t R(host__dense_scratch_bytes)(int64_t n, int64_t m)
         !checked_mul(lines, host__ld(REAL_PRECISION, n), &bytes))
         return -1;
     if (!checked_mul(bytes, (int64_t)sizeof(REAL), &bytes) ||
-        !checked_mul(n, 2 * sizeof(int32_t), &pivots_bytes) ||
+        !checked_mul(n, 4 * sizeof(int32_t), &pivots_bytes) ||
         !checked_add(bytes, pivots_bytes, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
@@ -56,8 +56,28 @@ struct R(host_work) R(host__work)(const struct host_matrix *matrix)
     struct R(host_work) work = {.ld = host__ld(REAL_PRECISION, matrix->n), .a = matrix->scratch};
     work.lines = work.a + matrix->n * work.ld;
     work.pivots = (int32_t *)(work.lines + host__lines(matrix->n) * work.ld);
+    work.exponents = work.pivots + 2 * matrix->n;
     work.team = matrix->n >= HOST_TEAM_ORDER_MIN ? matrix->team : NULL;
     return work;
+}
+
+int64_t R(host__bytes_with_inverse)(int64_t bytes, int64_t n, bool wanted)
+{
+    int64_t inverse;
+    if (wanted || bytes < 0)
+        return bytes;
+    if (!checked_mul(n, n, &inverse) || !checked_mul(inverse, (int64_t)sizeof(REAL), &inverse) ||
+        !checked_add(bytes, inverse, &bytes))
+        return -1;
+    return bytes;
+}
+
+struct host_matrix R(host__with_inverse)(const struct host_matrix *matrix, int64_t bytes)
+{
+    struct host_matrix with = *matrix;
+    if (!with.outputs[HOST_INVERSE])
+        with.outputs[HOST_INVERSE] = (char *)with.scratch + bytes;
+    return with;
 }
 
 /* Entry i of a fixed vector of signs without a pattern. */
@@ -367,8 +387,8 @@ REAL R(host__rcond)(struct host_norm a, struct host_norm x)
     return REAL_LDEXP(rcond, -a.exponent - x.exponent);
 }
 
-static void store(const struct host_matrix *matrix, int64_t info, REAL rcond,
-                  enum method_algorithm algorithm)
+void R(host__report_info)(const struct host_matrix *matrix, int64_t info, REAL rcond,
+                          enum method_algorithm algorithm)
 {
     if (matrix->outputs[HOST_INFO])
         *(int32_t *)matrix->outputs[HOST_INFO] = (int32_t)info;
@@ -380,7 +400,7 @@ static void store(const struct host_matrix *matrix, int64_t info, REAL rcond,
 
 void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_algorithm algorithm)
 {
-    store(matrix, rcond < REAL_EPS ? matrix->n + 1 : 0, rcond, algorithm);
+    R(host__report_info)(matrix, rcond < REAL_EPS ? matrix->n + 1 : 0, rcond, algorithm);
 }
 
 /* Is s^T (I - X A) small? x: the first line holds nothing, the second s^T X. With errors of the
@@ -471,7 +491,8 @@ void R(host__keep_symmetry)(const struct host_matrix *matrix)
     const int64_t n = matrix->n;
     struct host_team *team = matrix->team;
     REAL *x = matrix->outputs[HOST_INVERSE];
-    if (!x || !R(host__is_symmetric)(team, matrix->inputs[0], n))
+    if (!x || !R(host__is_symmetric)(team, matrix->inputs[0], n) ||
+        R(host__is_symmetric)(team, x, n))
         return;
     struct R(host_work) work = R(host__work)(matrix);
     const struct host_norm norm = R(host__norm)(team, matrix->inputs[0], n, n, work.lines);
@@ -494,5 +515,6 @@ void R(host__refuse)(const struct host_matrix *matrix, int64_t info,
 {
     if (matrix->outputs[HOST_INVERSE])
         R(host__fill_nan)(matrix->outputs[HOST_INVERSE], matrix->n * matrix->n);
-    store(matrix, info, info < 0 ? (REAL)NAN : 0, info < 0 ? METHOD_ALGORITHM_NONE : algorithm);
+    R(host__report_info)
+    (matrix, info, info < 0 ? (REAL)NAN : 0, info < 0 ? METHOD_ALGORITHM_NONE : algorithm);
 }

@@ -87,15 +87,21 @@ struct host_answered {
 /* Scratch of a dense inverse, carved from host_matrix.scratch, and the team. */
 struct R(host_work) {
     int64_t ld;
-    REAL *a;         /* n x ld */
-    REAL *lines;     /* host__lines(n) x ld */
-    int32_t *pivots; /* 2 n */
+    REAL *a;            /* n x ld */
+    REAL *lines;        /* host__lines(n) x ld */
+    int32_t *pivots;    /* 2 n */
+    int32_t *exponents; /* 2 n: of rows and columns that are equilibrated (lu.c) */
     struct host_team *team;
 };
 
 /* -1 on overflow. m does not matter. */
 int64_t R(host__dense_scratch_bytes)(int64_t n, int64_t m);
 struct R(host_work) R(host__work)(const struct host_matrix *matrix);
+
+/* A method that needs room for an inverse, asked for or not, has it behind `bytes` of its scratch.
+ * Those bytes and the room; -1 where they are, or on overflow. */
+int64_t R(host__bytes_with_inverse)(int64_t bytes, int64_t n, bool wanted);
+struct host_matrix R(host__with_inverse)(const struct host_matrix *matrix, int64_t bytes);
 
 /* The 1-norm of a (n x n, row-major). sums: n numbers of scratch. team here and below: may help. */
 struct host_norm R(host__norm)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
@@ -136,6 +142,10 @@ void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_a
  * first entries of another A; else some ten passes over n^2 numbers. */
 void R(host__keep_symmetry)(const struct host_matrix *matrix);
 
+/* What is said of a matrix, as it is. */
+void R(host__report_info)(const struct host_matrix *matrix, int64_t info, REAL rcond,
+                          enum method_algorithm algorithm);
+
 /* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
 void R(host__refuse)(const struct host_matrix *matrix, int64_t info,
                      enum method_algorithm algorithm);
@@ -143,7 +153,16 @@ void R(host__refuse)(const struct host_matrix *matrix, int64_t info,
 /* The whole of `lu`, for a finite matrix whose norm is known: lu.c. */
 void R(host__lu)(const struct host_matrix *matrix, struct host_norm norm);
 /* The whole of `lu` by LAPACK, for any matrix of any order: lu.c. Where INVERSE is not asked for,
- * what it would have is left in scratch (host__work, a), row-major. */
+ * what it would have is left in scratch (host__work, a), row-major, and the matrix is not
+ * equilibrated. */
 void R(host__lu_alone)(const struct host_matrix *matrix);
+
+/* Scaling is not singularity: what is done about a matrix that had another answer than INFO 0
+ * (lu.c). It is equilibrated by powers of two and inverted by lu, and its inverse is scaled back.
+ * False: that is no good either, or rows and columns were even before. INVERSE, which has to be
+ * there, is used up then, if *spoilt, and the first answer has to be given again. norm: the
+ * matrix's, finite. */
+bool R(host__lu_equilibrated)(const struct host_matrix *matrix, struct host_norm norm,
+                              bool *spoilt);
 
 #endif

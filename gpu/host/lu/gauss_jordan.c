@@ -23,6 +23,7 @@
  * depend on n alone.
  *
  * A zero pivot is not the last word, for it may come of rounding or of scaling: lu then decides.
+ * Nor is an RCOND below eps: lu tries the matrix equilibrated.
  *
  * Threads: any. Cost: 2 n^3 operations.
  */
@@ -466,15 +467,14 @@ static int64_t invert_scaled(const struct host_matrix *matrix, const struct R(ho
     return info;
 }
 
-static void run(const struct host_matrix *matrix)
+/* Of a finite matrix. Returns whether that is the last word. */
+static bool by_elimination(const struct host_matrix *matrix, struct host_norm norm)
 {
-    int64_t n = matrix->n, info = -1;
+    int64_t n = matrix->n;
     REAL grown = 0;
     struct R(host_work) work = R(host__work)(matrix);
-    struct host_norm norm = R(host__norm)(work.team, matrix->inputs[0], n, n, work.lines);
     int scaling = R(host__scaling)(norm);
-    if (norm.finite)
-        info = invert_scaled(matrix, &work, scaling, &grown);
+    int64_t info = invert_scaled(matrix, &work, scaling, &grown);
     if (info == 0 && scaling < 0 &&
         !R(host__norm)(work.team, work.a, n, work.ld, work.lines).finite) {
         /* Scaled down, a small pivot may have no reciprocal any more. */
@@ -483,16 +483,18 @@ static void run(const struct host_matrix *matrix)
     }
     double bound = ldexp(HOST_GROWTH_PASSING_MAX * norm.fraction, norm.exponent + scaling);
     bool unverified = n >= HOST_CHECKED_ORDER_MIN && !((double)grown <= bound);
-    if (info == 0)
-        R(host__answer)
-    (matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_GAUSS_JORDAN,
-     unverified ? HOST_UNVERIFIED : HOST_CHECK);
-    else if (info > 0) R(host__lu)(matrix, norm);
-    else R(host__refuse)(matrix, info, METHOD_ALGORITHM_GAUSS_JORDAN);
+    if (info > 0) {
+        R(host__lu)(matrix, norm);
+        return true;
+    }
+    struct host_answered answered =
+        R(host__answer)(matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_GAUSS_JORDAN,
+                        unverified ? HOST_UNVERIFIED : HOST_CHECK);
+    return answered.rcond >= (double)REAL_EPS;
 }
 
 /* Scratch of lu; f, t and u. */
-static int64_t scratch_bytes(int64_t n, int64_t m)
+static int64_t own_bytes(int64_t n, int64_t m)
 {
     int64_t bytes = R(host__lu_scratch_bytes)(n, m), more;
     const int64_t block = block_of(n), unit = block * (int64_t)sizeof(REAL);
@@ -504,9 +506,35 @@ static int64_t scratch_bytes(int64_t n, int64_t m)
     return bytes;
 }
 
+static int64_t scratch_bytes(int64_t n, int64_t m)
+{
+    return R(host__bytes_with_inverse)(own_bytes(n, m), n, false);
+}
+
+static int64_t task_scratch_bytes(const struct host_task *task)
+{
+    return R(host__bytes_with_inverse)(own_bytes(task->n, 0), task->n,
+                                       task->outputs & UINT32_C(1) << HOST_INVERSE);
+}
+
+static void run(const struct host_matrix *matrix)
+{
+    const int64_t n = matrix->n;
+    const struct host_matrix whole = R(host__with_inverse)(matrix, own_bytes(n, 0));
+    struct R(host_work) work = R(host__work)(matrix);
+    struct host_norm norm = R(host__norm)(work.team, matrix->inputs[0], n, n, work.lines);
+    bool spoilt;
+    if (!norm.finite)
+        R(host__refuse)(&whole, -1, METHOD_ALGORITHM_GAUSS_JORDAN);
+    else if (!by_elimination(&whole, norm) && !R(host__lu_equilibrated)(&whole, norm, &spoilt) &&
+             spoilt)
+        (void)by_elimination(&whole, norm);
+}
+
 const struct host_method R(host_method_gauss_jordan) = {
     .name = "gauss_jordan",
     .run = run,
     .scratch_bytes = scratch_bytes,
+    .task_scratch_bytes = task_scratch_bytes,
     .kernel = kernel,
 };

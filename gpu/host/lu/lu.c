@@ -7,15 +7,24 @@
  * The bound holds while elements do not grow in the elimination; dense.h and linalg/refine.h see to
  * the rest.
  *
- * Threads: any. Cost: 2 n^3 operations and two transpositions; a breakdown costs more.
+ * Scaling is not singularity: a matrix that is refused, or whose RCOND is below eps, is inverted
+ * once more as S = R A C, R and C being the powers of two that equilibrate it. Then A^-1 is
+ * C S^-1 R, and INFO that of S, unless A^-1 overflows; RCOND is that of A. S lies where INVERSE
+ * will, so that no more memory is taken; where S is no good, the first answer is computed again.
+ *
+ * Threads: any. Cost: 2 n^3 operations and two transpositions; a breakdown costs more, and a matrix
+ * that is uneven and singular three times as much.
  */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gpu/host/linalg/dense.h"
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/host/linalg/blocked.h"
+#include "gpu/host/linalg/equilibrate.h"
+#include "gpu/host/linalg/symmetry.h"
 #include "gpu/host/linalg/refine.h"
 #include "gpu/host/simd/small.h"
 
@@ -128,13 +137,14 @@ static struct made make(const struct host_matrix *matrix, const struct R(host_wo
                          .trust = outcome.grown ? HOST_UNVERIFIED : HOST_CHECK};
 }
 
-static void by_lapack(const struct host_matrix *matrix, struct host_norm norm)
+/* Returns whether INFO is 0. */
+static bool by_lapack(const struct host_matrix *matrix, struct host_norm norm)
 {
     struct R(host_work) work = R(host__work)(matrix);
     struct made made = make(matrix, &work, norm);
     if (made.info) {
         R(host__refuse)(matrix, made.info, METHOD_ALGORITHM_LU);
-        return;
+        return false;
     }
     struct host_answered answered = R(host__answer)(matrix, &work, made.order, made.scaling, norm,
                                                     METHOD_ALGORITHM_LU, made.trust);
@@ -143,6 +153,59 @@ static void by_lapack(const struct host_matrix *matrix, struct host_norm norm)
         R(host__answer)
         (matrix, &work, made.order, made.scaling, norm, METHOD_ALGORITHM_LU, HOST_TRUST);
     }
+    return answered.rcond >= (double)REAL_EPS;
+}
+
+/* ---- Equilibrated ---- */
+
+static bool all_equal(const int32_t *exponents, int64_t n)
+{
+    bool equal = true;
+    for (int64_t i = 1; i < n; i++)
+        equal = equal && exponents[i] == exponents[0];
+    return equal;
+}
+
+bool R(host__lu_equilibrated)(const struct host_matrix *matrix, struct host_norm norm, bool *spoilt)
+{
+    const int64_t n = matrix->n;
+    const struct R(host_work) work = R(host__work)(matrix);
+    const struct host_equilibrium by = {.rows = work.exponents, .columns = work.exponents + n};
+    REAL *x = matrix->outputs[HOST_INVERSE];
+    struct host_matrix scaled = *matrix;
+    R(host__equilibrate)(work.team, matrix->inputs[0], n, n, &by, (int32_t *)(void *)work.a);
+    *spoilt = !all_equal(by.rows, n) || !all_equal(by.columns, n);
+    if (!*spoilt)
+        return false;
+    R(host__scale)
+    (work.team, matrix->inputs[0], n, x, n, n,
+     &(struct host_scaling){
+         .rows = by.rows, .columns = by.columns, .row_sign = 1, .column_sign = 1});
+    memset(scaled.outputs, 0, sizeof scaled.outputs);
+    scaled.inputs[0] = x;
+    if (!by_lapack(&scaled, R(host__norm)(work.team, x, n, n, work.lines)))
+        return false;
+    R(host__scale)
+    (work.team, work.a, work.ld, x, n, n,
+     &(struct host_scaling){
+         .rows = by.columns, .columns = by.rows, .row_sign = 1, .column_sign = 1});
+    if (R(host__is_symmetric)(work.team, matrix->inputs[0], n))
+        R(host__make_symmetric)(work.team, x, n); /* S is as symmetric, and better conditioned */
+    const struct host_norm norm_x = R(host__norm)(work.team, x, n, n, work.lines);
+    R(host__report_info)
+    (matrix, norm_x.finite ? 0 : n + 1, R(host__rcond)(norm, norm_x), METHOD_ALGORITHM_LU);
+    return true;
+}
+
+/* ---- The whole ---- */
+
+/* Where INVERSE is not there, S has no place. */
+static void by_lapack_whole(const struct host_matrix *matrix, struct host_norm norm)
+{
+    bool spoilt;
+    if (!by_lapack(matrix, norm) && matrix->outputs[HOST_INVERSE] &&
+        !R(host__lu_equilibrated)(matrix, norm, &spoilt) && spoilt)
+        (void)by_lapack(matrix, norm);
 }
 
 void R(host__lu_alone)(const struct host_matrix *matrix)
@@ -151,7 +214,7 @@ void R(host__lu_alone)(const struct host_matrix *matrix)
     struct host_norm norm =
         R(host__norm)(work.team, matrix->inputs[0], matrix->n, matrix->n, work.lines);
     if (norm.finite)
-        by_lapack(matrix, norm);
+        by_lapack_whole(matrix, norm);
     else
         R(host__refuse)(matrix, -1, METHOD_ALGORITHM_LU);
 }
@@ -161,15 +224,16 @@ void R(host__lu)(const struct host_matrix *matrix, struct host_norm norm)
     if (matrix->n <= HOST_SMALL_ORDER_MAX)
         R(host__small_lu)(matrix, 1, NULL, 0);
     else
-        by_lapack(matrix, norm);
+        by_lapack_whole(matrix, norm);
 }
 
 static void run(const struct host_matrix *matrix)
 {
+    const struct host_matrix whole = R(host__lu_whole)(matrix);
     if (matrix->n <= HOST_SMALL_ORDER_MAX)
         R(host__small_lu)(matrix, 1, NULL, 0);
     else
-        R(host__lu_alone)(matrix);
+        R(host__lu_alone)(&whole);
 }
 
 const struct host_method R(host_method_lu) = {
@@ -178,6 +242,7 @@ const struct host_method R(host_method_lu) = {
     .run_group = R(host__small_lu),
     .group = group,
     .group_matrix_ns = R(host__small_matrix_ns),
-    .scratch_bytes = R(host__lu_scratch_bytes),
+    .scratch_bytes = R(host__lu_whole_bytes),
+    .task_scratch_bytes = R(host__lu_task_bytes),
     .kernel = kernel,
 };

@@ -71,6 +71,22 @@ int64_t R(host__lu_scratch_bytes)(int64_t n, int64_t m)
     return bytes >= 0 && small > bytes ? small : bytes;
 }
 
+int64_t R(host__lu_whole_bytes)(int64_t n, int64_t m)
+{
+    return R(host__bytes_with_inverse)(R(host__lu_scratch_bytes)(n, m), n, false);
+}
+
+int64_t R(host__lu_task_bytes)(const struct host_task *task)
+{
+    return R(host__bytes_with_inverse)(R(host__lu_scratch_bytes)(task->n, 0), task->n,
+                                       task->outputs & UINT32_C(1) << HOST_INVERSE);
+}
+
+struct host_matrix R(host__lu_whole)(const struct host_matrix *matrix)
+{
+    return R(host__with_inverse)(matrix, R(host__lu_scratch_bytes)(matrix->n, 0));
+}
+
 int R(host__small_group)(int64_t n)
 {
     if (n > HOST_SMALL_ORDER_MAX)
@@ -113,6 +129,7 @@ void R(host__small_lu)(const struct host_matrix *matrices, int count,
     struct R(host_small_group) group;
     invert(matrices, count, next, next_count, &group);
     for (int lane = 0; lane < count; lane++) {
+        group.good[lane] = group.good[lane] && group.rcond[lane] >= REAL_EPS;
         if (group.good[lane])
             R(host__report)(&matrices[lane], group.rcond[lane], METHOD_ALGORITHM_LU);
     }
@@ -122,6 +139,7 @@ void R(host__small_lu)(const struct host_matrix *matrices, int count,
             continue;
         struct host_matrix matrix = matrices[lane];
         matrix.scratch = matrices[0].scratch;
+        matrix = R(host__lu_whole)(&matrix);
         R(host__lu_alone)(&matrix);
     }
 }

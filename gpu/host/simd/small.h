@@ -7,8 +7,8 @@
  * lane, nor on its neighbours.
  *
  * What is out of the ordinary (a number that is not finite, a norm near the ends of the range, a
- * zero pivot, elements that grow, an inverse that overflows or fails its residual check) is left to
- * host__lu_alone, matrix by matrix; of an update, to ism.c.
+ * zero pivot, elements that grow, an inverse that overflows or fails its residual check, an RCOND
+ * below eps) is left to host__lu_alone, matrix by matrix; of an update, to ism.c.
  *
  * Threads: any, each on its own scratch. Cost: 2 n^3 operations a matrix, of an update 6 n^2 m and
  * some 16 n^2 (4 n^3 up to n = 8) for its check; a group that is not full costs as much as a full
@@ -110,6 +110,12 @@ const struct R(host_small_code) * R(host__small_choose)(int64_t n, int count);
 /* What `lu` takes of any order: host__small_scratch_bytes or host__dense_scratch_bytes, whichever
  * is more; -1 on overflow. m does not matter. */
 int64_t R(host__lu_scratch_bytes)(int64_t n, int64_t m);
+/* That and room for an inverse that is not asked for: scratch_bytes and task_scratch_bytes of a
+ * method's row (host.h). */
+int64_t R(host__lu_whole_bytes)(int64_t n, int64_t m);
+int64_t R(host__lu_task_bytes)(const struct host_task *task);
+/* The matrix with its inverse in that room, where it is not asked for. */
+struct host_matrix R(host__lu_whole)(const struct host_matrix *matrix);
 /* How many matrices of order n are taken at once; 1 beyond HOST_SMALL_ORDER_MAX. */
 int R(host__small_group)(int64_t n);
 /* The predicted time of a matrix in a full group, n <= HOST_SMALL_ORDER_MAX. */
@@ -118,7 +124,7 @@ double R(host__small_matrix_ns)(int64_t n);
 const char *R(host__small_kernel)(int64_t n);
 
 /* The whole of `lu` for 1 to host__small_group matrices of one order, whatever they hold: run_group
- * of a method (host.h). */
+ * of a method (host.h), whose scratch has room for inverses that are not asked for. */
 void R(host__small_lu)(const struct host_matrix *matrices, int count,
                        const struct host_matrix *next, int next_count);
 

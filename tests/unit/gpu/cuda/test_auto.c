@@ -437,7 +437,7 @@ static void test_visits(void **state)
         {DENSE, 8, false, 1},         {DENSE, 33, false, 1},       {GROWTH, 32, false, 2},
         {GROWTH, 50, false, 2},       {DENSE, 33, true, 2},        {DENSE, 8, true, 2},
         {GROWTH, 50, true, 5},        {DIAGONAL, 33, true, 3},     {LOWER, 8, true, 3},
-        {DEFINITE, 40, true, 3},      {NOT_A_NUMBER, 40, true, 2}, {SINGULAR, 8, true, 4},
+        {DEFINITE, 40, true, 3},      {NOT_A_NUMBER, 40, true, 2}, {SINGULAR, 8, true, 5},
         {INDEFINITE, 9, true, 4},     {ONE_PAIR, 9, true, 3},      {DIAGONAL, 1, true, 2},
         {SINGULAR_BAND, 33, true, 5}, {SADDLE, 33, false, 2},      {SYMMETRIC_GROWTH, 50, false, 2},
     };

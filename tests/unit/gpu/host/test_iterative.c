@@ -389,8 +389,8 @@ static void test_next_start(void **state)
     /* FP32's LU breaks down, or is of no use, from condition 1e7 on. */
     a = gputest_numbers(n * n);
     gputest_dge(8, 3, PRECISION_FP64, n, 7, a);
-    for (int64_t i = 0; i < n; i++)
-        a[i * n] *= 1e-4;
+    for (int64_t j = 0; j < n; j++) /* by no row's or column's scale */
+        a[j] = a[n + j] + 1e-4 * a[j];
     task.initial = METHOD_ITERATIVE_INITIAL_AUTO;
     task.a = a;
     struct gputest_iterated result = gputest_iterate(&task);

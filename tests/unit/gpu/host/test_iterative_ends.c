@@ -349,8 +349,9 @@ static void try_hostile(enum hostile kind, enum precision precision, int64_t n,
     task.a = a;
     struct gputest_iterated result = gputest_iterate(&task);
     assert_true(result.info == 0 || result.info == n + 1 || result.info == n + 2);
-    /* RCOND has no meaning where it has not converged. */
-    assert_true(result.info == n + 2 || (result.info == n + 1) == (result.rcond < eps));
+    /* RCOND has no meaning where it has not converged, and may be small for the scaling alone. */
+    assert_true(result.info != n + 1 || result.rcond < eps);
+    assert_true(result.info != 0 || result.rcond >= eps || kind >= SCALED_ROWS);
     for (int64_t k = 0; k < n * n; k++)
         assert_true(isfinite(result.inverse[k]));
     check_residual(&task, &result);

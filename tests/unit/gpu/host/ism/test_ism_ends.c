@@ -38,7 +38,7 @@ static void test_singular(void **state)
     }
 }
 
-/* Nearly so: it is reported, and the inverse comes all the same. */
+/* Nearly so: RCOND reports it, and the inverse comes all the same. */
 static void test_nearly_singular(void **state)
 {
     (void)state;
@@ -48,7 +48,10 @@ static void test_nearly_singular(void **state)
         problem.y[0] = -1 + 0x1p-53;
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.info, 21);
+        /* For its scaling alone, which lu takes away: on the host of a dense A that is sent, on a
+         * GPU of one that is formed too. */
+        const bool may_be_good = k != ISMTEST_INVERSE, is_good = k == ISMTEST_ALONE;
+        assert_true((answer.info == 21 && !is_good) || (answer.info == 0 && may_be_good));
         assert_true(k == ISMTEST_INVERSE ? isnan(answer.rcond)
                                          : answer.rcond > 0 && answer.rcond < 0x1p-52);
         assert_true(isfinite(answer.inverse[0]) && fabs(answer.inverse[0]) > 1e15);
@@ -235,7 +238,10 @@ static void check_det_ratio_of(enum precision precision, int64_t side, const dou
         for (int64_t j = side; j < n; j++)
             problem.a[j * (n + 1)] = (double)j;
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.info, n + 1);
+        bool finite = true;
+        for (int64_t j = 0; j < n * n; j++)
+            finite = finite && isfinite(answer.inverse[j]);
+        assert_int_equal(answer.info, finite ? 0 : n + 1); /* scaling is not singularity */
         assert_true(ismtest_same(answer.det_ratio, det_ratio) ||
                     fabs(answer.det_ratio - det_ratio) <= 1e-6);
         ismtest_forget(&answer);
