@@ -745,7 +745,10 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
             cuda__mean_allowed(n, sqrt((double)n), most) * (double)cuda__real<T>::eps;
         const bool good = error <= allowed;
         const T rcond = (T)(1 / most);
-        const bool singular = !(rcond >= cuda__real<T>::eps), spoilt = !good && !singular;
+        /* Where only the scaling is extreme, INFO is 0 though RCOND is small, and stays so. */
+        const bool scaled = *target.info == 0 && !(*target.rcond >= cuda__real<T>::eps);
+        const bool singular = !(rcond >= cuda__real<T>::eps) && !scaled;
+        const bool spoilt = !good && !singular;
         *target.rcond = rcond;
         *target.info = spoilt && !call.last ? CUDA_INFO_UNVERIFIED : singular ? (int32_t)n + 1 : 0;
         if (spoilt && !call.last)

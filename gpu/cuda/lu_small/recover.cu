@@ -321,7 +321,10 @@ template <typename T> struct cuda__recovery {
         __syncwarp();
         factor = 1;
         norm = norm_of(of->a, 1);
-        if (!invert() || !is_good() || !(1 / norm / norm_of(of->x, 1) >= real::eps))
+        if (!invert())
+            return false;
+        keep_symmetry();
+        if (!is_good() || !(1 / norm / norm_of(of->x, 1) >= real::eps))
             return false;
         for (int i = 0; mine() && i < n; i++) {
             const int at = i * RECOVER_LINE + lane;
