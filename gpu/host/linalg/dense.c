@@ -491,7 +491,8 @@ static bool has_same_bits(const REAL *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < i; j++) {
-            if (memcmp(&x[i * n + j], &x[j * n + i], sizeof(REAL)) != 0)
+            const REAL below = x[i * n + j], above = x[j * n + i];
+            if (below != above || signbit(below) != signbit(above))
                 return false;
         }
     }
