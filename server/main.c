@@ -7,6 +7,7 @@
  * Exit codes: 0 clean, 2 bad options, 1 anything else.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -347,11 +348,23 @@ static enum error read_addresses(struct daemon *daemon, struct failure *failure)
     return ERROR_NONE;
 }
 
+/* Descriptors 0, 1 and 2 that are closed would become sockets, with messages written to them. */
+static void hold_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR); /* engines have them too */
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon daemon; /* main's, too large for a frame */
     struct failure failure = {0};
     enum config_task task;
+    hold_standard_descriptors();
     if (config_read(argc, argv, environ, &daemon.config, &task, &failure) != ERROR_NONE)
         return complain(&failure, EXIT_OPTIONS);
     if (task != CONFIG_SERVE)

@@ -52,6 +52,24 @@ def test_two_daemons_side_by_side(daemon):
         assert other.talk(REQUEST).body == daemon.talk(REQUEST).body
 
 
+def test_closed_standard_descriptors(tmp_path):
+    """As some supervisors start a service; none of its sockets takes their place."""
+    port_file = tmp_path / "port"
+    command = [str(DAEMON), "--listen", "127.0.0.1:0", "--port-file", str(port_file)]
+    process = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], env=clean_environment()
+    )
+    try:
+        wait_until(lambda: port_file.exists() and port_file.read_text(), 60, "a port")
+        for fd in range(3):
+            assert os.readlink(f"/proc/{process.pid}/fd/{fd}") == "/dev/null"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=scaled_timeout(60)) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_ready_only_once_an_engine_works():
     with Daemon(ready=False) as daemon:
         assert daemon.get("/v2/health/live").status == 200
