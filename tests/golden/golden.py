@@ -278,7 +278,8 @@ def arguments():
     return parser.parse_args()
 
 
-def compare(engine, path, model, hashes):
+def compare(engine, path, model, hashes, whole):
+    """whole: every hash of the file must be among them."""
     path = pathlib.Path(path or file_of(engine, model.device))
     if not path.exists():
         print(f"golden: {path} is missing; --write makes it")
@@ -287,8 +288,12 @@ def compare(engine, path, model, hashes):
     if recorded != model:
         print(f"golden: {path} is of another engine: {recorded}, not {model}")
     found = differences(wanted, hashes)
+    if whole:
+        gone = sorted(wanted.keys() - hashes.keys())
+        found += [f"{key}, n = {column}: gone" for key, column in gone]
     print("".join(f"{line}\n" for line in found[:60]), end="")
-    print(f"golden: {len(hashes) - len(found)} hashes equal, {len(found)} differ: {path.name}")
+    equal = len([cell for cell in hashes if wanted.get(cell) == hashes[cell]])
+    print(f"golden: {equal} hashes equal, {len(found)} differ: {path.name}")
     if recorded != model:
         return 2
     return 1 if found else 0
@@ -308,7 +313,9 @@ def judge(args, engine, cpu):
           f" {time.monotonic() - begin:.0f} s", flush=True)
     if args.write:
         write_file(args.write, model, hashes)
-    return compare(engine, args.check, model, hashes) if args.check is not None else 0
+    if args.check is None:
+        return 0
+    return compare(engine, args.check, model, hashes, not args.short and not args.rows)
 
 
 def judge_all(args, build):
