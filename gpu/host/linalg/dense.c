@@ -67,7 +67,7 @@ int64_t R(host__bytes_with_inverse)(int64_t bytes, int64_t n, bool wanted)
     if (wanted || bytes < 0)
         return bytes;
     if (!checked_mul(n, n, &inverse) || !checked_mul(inverse, (int64_t)sizeof(REAL), &inverse) ||
-        !checked_add(bytes, inverse, &bytes))
+        !checked_add(bytes, inverse, &bytes) || !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
     return bytes;
 }

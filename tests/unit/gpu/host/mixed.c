@@ -40,7 +40,7 @@ static double element(enum kind kind, int64_t n, int64_t i, int64_t j, uint64_t 
     case GROWTH:
         return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
     case KERNEL:
-        return exp(-apart * apart / 16) + (i == j ? 1e-12 : 0);
+        return (exp(-apart * apart / 16) + (i == j ? 1e-12 : 0)) * (1 + (double)i / (double)n);
     default:
         return random;
     }

@@ -258,7 +258,9 @@ static void test_not_determined(void **state)
         }
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.info, n + 1);
+        /* For its scaling alone, which lu takes away on a GPU. */
+        assert_true(answer.info == n + 1 || answer.info == 0);
+        assert_true(answer.rcond > 0 && answer.rcond < 0x1p-52);
         assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
         ismtest_forget(&answer);
         ismtest_free(&problem);
