@@ -1,10 +1,11 @@
-"""The examples of README.md and docs/guide.md work.
+"""The examples of README.md, docs/guide.md and docs/residuals.md work.
 
 Each fenced block runs as it is against the shared daemon, whose address replaces localhost:8000.
 Blocks that build, install or start something are left out.
 """
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -15,8 +16,9 @@ import pytest
 
 from harness.settings import ROOT, scaled_timeout
 
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.S | re.M)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 ADDRESS = "localhost:8000"
+RESIDUALS = "docs/residuals.md"
 # A curl that fails, or gets an error status, leaves a file.
 CURL = 'curl() { command curl --fail-with-body "$@" || { echo "$*" >>failed; return 22; }; }\n'
 
@@ -26,7 +28,7 @@ def blocks(page, language):
     text = (ROOT / page).read_text()
     found = [block for kind, block in BLOCK.findall(text) if kind == language]
     return [block for block in found
-            if language == "python" or ADDRESS in block and "sudo" not in block]
+            if language != "sh" or ADDRESS in block and "sudo" not in block]
 
 
 def run(daemon, folder, *command):
@@ -44,6 +46,27 @@ def run(daemon, folder, *command):
     return done.stdout
 
 
+def run_shell(daemon, folder, script):
+    return run(daemon, folder, "bash", "-euo", "pipefail", "-c", CURL + script)
+
+
+def run_python(daemon, folder, page):
+    """The pieces of one page are one program: each continues the pieces before it."""
+    script = "".join(blocks(page, "python"))
+    assert script
+    return run(daemon, folder, sys.executable, "-B", "-c", script).splitlines()
+
+
+def answers(text):
+    """The JSON objects that follow one another in a text."""
+    decoder, found = json.JSONDecoder(), []
+    while text := text.lstrip():
+        answer, end = decoder.raw_decode(text)
+        found.append(answer)
+        text = text[end:]
+    return found
+
+
 def test_the_first_page_is_one_page():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
@@ -53,21 +76,40 @@ def test_shell_examples(page, daemon, tmp_path):
     scripts = blocks(page, "sh")
     assert scripts
     for script in scripts:
-        printed = run(daemon, tmp_path, "bash", "-euo", "pipefail", "-c", CURL + script)
+        printed = run_shell(daemon, tmp_path, script)
         first, _ = json.JSONDecoder().raw_decode(printed)
         assert numpy.allclose(first["inverse"], [[0.6, -0.7], [-0.2, 0.4]])
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
 def test_python_examples(page, daemon, tmp_path):
-    """The pieces of one page are one program: each continues the pieces before it."""
-    script = "".join(blocks(page, "python"))
-    assert script
-    printed = run(daemon, tmp_path, sys.executable, "-B", "-c", script).splitlines()
+    printed = run_python(daemon, tmp_path, page)
     assert float(printed[0].split()[0]) < 1e-9    # the residual of the first example
 
 
 def test_the_chain_of_updates_stays_accurate(daemon, tmp_path):
-    script = "".join(blocks("docs/guide.md", "python"))
-    printed = run(daemon, tmp_path, sys.executable, "-B", "-c", script).splitlines()
-    assert float(printed[-1]) < 1e-6
+    assert float(run_python(daemon, tmp_path, "docs/guide.md")[-1]) < 1e-6
+
+
+def test_residuals_come_as_their_page_says(daemon, tmp_path):
+    [script], [expected] = blocks(RESIDUALS, "sh"), blocks(RESIDUALS, "json")
+    found, expected = answers(run_shell(daemon, tmp_path, script)), answers(expected)
+    assert len(found) == len(expected) == 3
+    for answer, said in zip(found, expected):
+        assert answer.keys() == said.keys()
+        assert (answer["info"], answer["method"]) == (said["info"], said["method"])
+        assert numpy.allclose(answer["inverse"], said["inverse"], atol=0)
+        assert math.isclose(answer["rcond"], said["rcond"])
+        for side in "residual_left", "residual_right":      # their rounding depends on the CPU
+            assert abs(answer[side] - said[side]) <= 0.5
+
+
+def test_residuals_are_of_the_sizes_their_page_shows(daemon, tmp_path):
+    """Rounding depends on the CPU, so a hundred times as much or as little is as good."""
+    [expected] = blocks(RESIDUALS, "text")
+    found, expected = run_python(daemon, tmp_path, RESIDUALS), expected.splitlines()
+    assert len(found) == len(expected) == 7
+    for line, said in zip(found, expected):
+        assert line[:9] == said[:9]
+        sizes, said = ([math.log10(float(x)) for x in text[9:].split()] for text in (line, said))
+        assert len(sizes) == len(said) and numpy.allclose(sizes, said, rtol=0, atol=2), line
