@@ -83,7 +83,7 @@ def test_inversions_by_info(client, grown):
     a = matrices.random(4, "f4", batch=6)
     a[0], a[1, 0, 0] = 0, np.nan
     a[2] = np.eye(4)
-    a[2, 0, 0] = 1e-9
+    a[2, :2, :2] = [[1, 1], [1, 1 + 2**-23]]
     by = grown(lambda: client.outputs("lu", {"A": a}))
     name, labels = "invertd_inversions_total", {"method": "lu", "precision": "fp32"}
     assert by(name, **labels) == 6
