@@ -34,7 +34,8 @@
  * panels, which other blocks of the multiprocessor may hide. Measured on an H200, 2026-11-21, FP64,
  * n = 128: a matrix takes a block 57 us, of which the steps are some 55 of 100, and what the strips
  * do between two panels some 20. With panels in shared memory, 2026-11-22: n = 160 91 us, 192 145
- * us, 208 185 us. With spilled ones their latency shows: n = 224 316 us.
+ * us, 208 185 us. With spilled ones their latency shows: n = 224 316 us. All these are of panels
+ * that were one product.
  */
 #ifndef GPU_CUDA_LU_STRIP_CUH
 #define GPU_CUDA_LU_STRIP_CUH

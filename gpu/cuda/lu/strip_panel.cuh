@@ -12,11 +12,11 @@
  * Multipliers go to M as they are made (strip.cuh); of the panel only the columns ahead are kept.
  *
  * The step's column is always a row's first register, and the others move down by one as they are
- * updated, so that steps run the same code, until half of the columns are done with.
+ * updated, so that steps run the same code, until a quarter of the columns, or half, are done with.
  *
  * Cost: a step is a chain of a reduction, or a reciprocal, and a row through shared memory; besides
  * it go block multiplications and additions a row. Some 500 cycles on an H200, 2026-11-21, for n =
- * 128 in FP64, where a lane has four rows.
+ * 128 in FP64, where a lane has four rows, and L was eliminated with M.
  */
 #ifndef GPU_CUDA_LU_STRIP_PANEL_CUH
 #define GPU_CUDA_LU_STRIP_PANEL_CUH

@@ -138,8 +138,8 @@ void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_a
 
 /* What lu has answered for A = A^T, to the bit, becomes symmetric too (symmetry.h), and is judged
  * as it is then: INFO and RCOND are those of the mean, and one that fails its check is recovered.
- * Where INVERSE is not asked for lu's answer stays. All scratch is used up. Cost: a look at the
- * first entries of another A; else some ten passes over n^2 numbers. */
+ * Without an INVERSE, in scratch or asked for, lu's answer stays. All scratch is used up. Cost: a
+ * look at the first entries of another A; else some ten passes over n^2 numbers. */
 void R(host__keep_symmetry)(const struct host_matrix *matrix);
 
 /* What is said of a matrix, as it is. */
