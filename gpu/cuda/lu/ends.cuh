@@ -8,8 +8,10 @@
  * is inverted like any matrix, and (I - 2 v v^T) times that is the inverse of A. What has INFO 1 to
  * n + 1 then is inverted once more, equilibrated: S = R A C in the place of A, R and C being powers
  * of two, and A^-1 = C S^-1 R. Where S is no good INFO is what it was, and INVERSE with n + 1 the
- * inverse of S, scaled back. Cost: a pass over
- * a matrix each, but for those of one block a matrix, which cost n.
+ * inverse of S, scaled back.
+ *
+ * Cost: a pass over a matrix each, but for those of one block a matrix. These cost n, or where a
+ * matrix is equilibrated, passes over all of it: for its exponents and RCOND.
  */
 #ifndef GPU_CUDA_LU_ENDS_CUH
 #define GPU_CUDA_LU_ENDS_CUH

@@ -16,9 +16,9 @@
  * hardly grow; then both residuals, I - X A and I - A X, are measured, and an inverse that breaks
  * the contract is refused. None is known: of some 300 matrices of order 64 and 160, graded ones,
  * Gaussian kernels and of every spread of singular values, the ratios were below 0.03. And what has
- * INFO 1 to n + 1 is tried equilibrated. A block
- * recovers one matrix, in the workspace: two n x n, rows n apart. Its threads share rows and
- * columns in a fixed way: the bits depend on the matrix, n and the precision alone.
+ * INFO 1 to n + 1 is tried equilibrated. A block recovers one matrix, in the workspace: two n x n,
+ * rows n apart. Its threads share rows and columns in a fixed way: the bits depend on the matrix, n
+ * and the precision alone.
  *
  * Cost: rare. Some 6 n^3 operations by one multiprocessor: about 0.2 s for n = 1024.
  */

@@ -1,6 +1,6 @@
 /* gpu/cuda/structured/equilibrate.cu: see equilibrate.h.
  *
- * * A block takes tiles of a matrix, a column a thread, and finds the largest exponents of its rows
+ * A block takes tiles of a matrix, a column a thread, and finds the largest exponents of its rows
  * and columns; atomic maxima, which are the same in any order, join them to those of other blocks.
  * The last block of a matrix that arrives ends the pass: it makes the next exponents of the rows
  * and columns. Where a block has a whole matrix it goes from pass to pass by itself; else as many
