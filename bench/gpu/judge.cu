@@ -23,7 +23,7 @@ template <typename F> real norm_of(int n, F f)
         real sum = 0;
         for (int i = 0; i < n; i++)
             sum += std::fabs((real)f(i, j));
-        worst = sum <= worst ? worst : sum;
+        worst = sum > worst || std::isnan(sum) ? sum : worst;
     }
     return worst;
 }

@@ -93,11 +93,11 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     const double *terms = (const double *)view.matrix(CUDA__ITER_MATRIX_SPARE + 1);
     double most = 0;
     for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ITER_THREADS)
-        most = terms[j] <= most ? most : terms[j]; /* a NaN stays */
+        most = cuda__max_or_nan(most, terms[j]);
     largest[threadIdx.x] = most;
     __syncthreads();
     for (int t = 1; threadIdx.x == 0 && t < CUDA__ITER_THREADS; t++)
-        most = largest[t] <= most ? most : largest[t];
+        most = cuda__max_or_nan(most, largest[t]);
     if (threadIdx.x == 0)
         view.state().terms = most;
 }
@@ -181,7 +181,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
             double error = of.errors[z * call.n + j];
             square += error * error / ITERATION_SIGNS;
         }
-        most = square <= most ? most : square; /* a NaN stays */
+        most = cuda__max_or_nan(most, square);
         all += square;
     }
     largest[threadIdx.x] = most;
@@ -190,7 +190,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     if (threadIdx.x > 0)
         return;
     for (int t = 1; t < CUDA__ITER_THREADS; t++) {
-        most = largest[t] <= most ? most : largest[t];
+        most = cuda__max_or_nan(most, largest[t]);
         all += sums[t];
     }
     double *factors = call.space.factors + 2 * view.index;

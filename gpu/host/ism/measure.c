@@ -89,7 +89,7 @@ REAL R(host__ism_residual)(const struct R(host_ism) * ism)
         host_team_run(ism->team, pieces(n, PIECE), residual_piece, &of);
     }
     for (int64_t j = 0; j < n; j++)
-        largest = of.sums[j] <= largest ? largest : of.sums[j];
+        largest = of.sums[j] > largest || isnan(of.sums[j]) ? of.sums[j] : largest;
     return largest;
 }
 

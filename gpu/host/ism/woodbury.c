@@ -365,7 +365,7 @@ static double amplification(const struct woodbury *of)
             of->rows[i] += of->all[c] * REAL_FABS(q[i]) + of->left[c] * REAL_FABS(k[i]);
     }
     for (int64_t i = 0; i < n; i++)
-        largest = of->rows[i] <= largest ? largest : of->rows[i];
+        largest = of->rows[i] > largest || isnan(of->rows[i]) ? of->rows[i] : largest;
     return (double)largest;
 }
 

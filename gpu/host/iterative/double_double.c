@@ -161,8 +161,7 @@ struct host_iter_rounding R(host__iter_rounding)(const struct R(host_iter) * ite
     go(&pass, square_columns_any);
     double largest = 0, sum = 0;
     for (int64_t j = 0; j < n; j++) {
-        /* A NaN stays. */
-        largest = pass.squares[j] <= largest ? largest : pass.squares[j];
+        largest = pass.squares[j] > largest || isnan(pass.squares[j]) ? pass.squares[j] : largest;
         sum += pass.squares[j];
     }
     return (struct host_iter_rounding){.norm_1 = ITERATION_SIGNS_MARGIN * sqrt((double)n * largest),
