@@ -213,8 +213,9 @@ static bool tridiagonal(const struct host_matrix *matrix)
         return false;
     R(host__report)(matrix, rcond, METHOD_ALGORITHM_TRIDIAGONAL);
     /* The recurrences of the two triangles agree but for rounding, entry by entry. */
-    if (matrix->outputs[HOST_INVERSE] && R(host__is_symmetric)(matrix->team, a, n))
-        R(host__make_symmetric)(matrix->team, matrix->outputs[HOST_INVERSE], n);
+    struct host_team *team = R(host__work)(matrix).team;
+    if (matrix->outputs[HOST_INVERSE] && R(host__is_symmetric)(team, a, n))
+        (void)R(host__make_symmetric)(team, matrix->outputs[HOST_INVERSE], n);
     return true;
 }
 

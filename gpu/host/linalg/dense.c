@@ -486,40 +486,25 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
     return (struct host_answered){.rcond = (double)rcond, .lost = lost};
 }
 
-/* Is x symmetric, zeros with their signs? */
-static bool has_same_bits(const REAL *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < i; j++) {
-            const REAL below = x[i * n + j], above = x[j * n + i];
-            if (below != above || signbit(below) != signbit(above))
-                return false;
-        }
-    }
-    return true;
-}
-
 void R(host__keep_symmetry)(const struct host_matrix *matrix)
 {
     const int64_t n = matrix->n;
-    struct host_team *team = matrix->team;
+    const struct R(host_work) work = R(host__work)(matrix);
     REAL *x = matrix->outputs[HOST_INVERSE];
-    if (!x || !R(host__is_symmetric)(team, matrix->inputs[0], n) || has_same_bits(x, n))
+    if (!x || !R(host__is_symmetric)(work.team, matrix->inputs[0], n) ||
+        !R(host__make_symmetric)(work.team, x, n))
         return;
-    struct R(host_work) work = R(host__work)(matrix);
-    const struct host_norm norm = R(host__norm)(team, matrix->inputs[0], n, n, work.lines);
+    const struct host_norm norm = R(host__norm)(work.team, matrix->inputs[0], n, n, work.lines);
     const int scaling = R(host__scaling)(norm);
-    R(host__make_symmetric)(team, x, n);
-    if (!norm.finite || !R(host__norm)(team, x, n, n, work.lines).finite)
+    if (!norm.finite || !R(host__norm)(work.team, x, n, n, work.lines).finite)
         return;
-    R(host__copy)(team, x, n, work.a, work.ld, n, REAL_LDEXP(1, -scaling));
+    R(host__copy)(work.team, x, n, work.a, work.ld, n, REAL_LDEXP(1, -scaling));
     (void)R(host__answer)(matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_LU,
                           HOST_CHECK_MEAN);
-    if (R(host__is_symmetric)(team, x, n))
-        return;
-    R(host__make_symmetric)(team, x, n);
-    R(host__report)
-    (matrix, R(host__rcond)(norm, R(host__norm)(team, x, n, n, work.lines)), METHOD_ALGORITHM_LU);
+    if (R(host__make_symmetric)(work.team, x, n))
+        R(host__report)
+    (matrix, R(host__rcond)(norm, R(host__norm)(work.team, x, n, n, work.lines)),
+     METHOD_ALGORITHM_LU);
 }
 
 void R(host__refuse)(const struct host_matrix *matrix, int64_t info,

@@ -49,26 +49,33 @@ bool R(host__is_symmetric)(struct host_team *team, const REAL *a, int64_t n)
     return !atomic_load_explicit(&of.differs, memory_order_relaxed);
 }
 
-/* Halves are added: the sum of two numbers might overflow. */
-static void average_tile(REAL *x, int64_t n, int64_t top, int64_t left)
+/* Halves are added: the sum of two numbers might overflow. Returns whether a number differed. */
+static bool average_tile(REAL *x, int64_t n, int64_t top, int64_t left)
 {
+    bool differs = false;
     for (int64_t i = top; i < min_i64(top + TILE, n); i++) {
         for (int64_t j = left; j < min_i64(left + TILE, i); j++) {
             REAL lower = x[i * n + j], upper = x[j * n + i];
+            differs = differs || !(lower == upper);
             x[i * n + j] = x[j * n + i] = lower == upper ? lower : lower / 2 + upper / 2;
         }
     }
+    return differs;
 }
 
 static void average_row(void *context, int64_t index)
 {
     struct symmetry *of = context;
+    bool differs = false;
     for (int64_t left = 0; left <= index * TILE; left += TILE)
-        average_tile(of->x, of->n, index * TILE, left);
+        differs = average_tile(of->x, of->n, index * TILE, left) || differs;
+    if (differs)
+        atomic_store_explicit(&of->differs, true, memory_order_relaxed);
 }
 
-void R(host__make_symmetric)(struct host_team *team, REAL *x, int64_t n)
+bool R(host__make_symmetric)(struct host_team *team, REAL *x, int64_t n)
 {
     struct symmetry of = {.x = x, .n = n};
     host_team_run(team, pieces(n, TILE), average_row, &of);
+    return atomic_load_explicit(&of.differs, memory_order_relaxed);
 }

@@ -190,7 +190,7 @@ bool R(host__lu_equilibrated)(const struct host_matrix *matrix, struct host_norm
      &(struct host_scaling){
          .rows = by.columns, .columns = by.rows, .row_sign = 1, .column_sign = 1});
     if (R(host__is_symmetric)(work.team, matrix->inputs[0], n))
-        R(host__make_symmetric)(work.team, x, n); /* S is as symmetric, and better conditioned */
+        (void)R(host__make_symmetric)(work.team, x, n); /* S is so, and better conditioned */
     const struct host_norm norm_x = R(host__norm)(work.team, x, n, n, work.lines);
     R(host__report_info)
     (matrix, norm_x.finite ? 0 : n + 1, R(host__rcond)(norm, norm_x), METHOD_ALGORITHM_LU);
