@@ -8,7 +8,14 @@
 #ifndef TESTS_SUPPORT_RESIDUAL_H
 #define TESTS_SUPPORT_RESIDUAL_H
 
+#include <math.h>
 #include <stdint.h>
+
+/* The larger one; a NaN stays, so that what is not a number is never within a bound. */
+static inline double residual_larger(double one, double other)
+{
+    return other > one || isnan(other) ? other : one;
+}
 
 /* The largest sum of a column's magnitudes of a (n x n, row-major). A NaN stays. */
 double residual_norm(int64_t n, const double *a);

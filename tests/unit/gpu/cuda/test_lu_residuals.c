@@ -48,8 +48,8 @@ static void judge(const struct lubed *bed, int64_t k, const double *a, struct wo
     if (bed->info[k] == 0) {
         const struct residual_sides sides = {.left = residual_inverse_ratio(eps, n, a, x),
                                              .right = residual_inverse_ratio(eps, n, x, a)};
-        worst->sides.left = fmax(worst->sides.left, sides.left);
-        worst->sides.right = fmax(worst->sides.right, sides.right);
+        worst->sides.left = residual_larger(worst->sides.left, sides.left);
+        worst->sides.right = residual_larger(worst->sides.right, sides.right);
     }
     worst->singular += bed->info[k] != 0;
     free(x);
@@ -82,7 +82,7 @@ static void try_order(enum precision precision, int64_t n, int step, bool many)
                   precision_name(precision), (int)n, many ? "many" : "few", worst.sides.left,
                   worst.sides.right, (int)all, (int)unverified, (int)worst.singular);
     assert_true(worst.singular < all / 2);
-    failures += !(fmax(worst.sides.left, worst.sides.right) <= RATIO_TRIED);
+    failures += !(residual_larger(worst.sides.left, worst.sides.right) <= RATIO_TRIED);
     lubed_free(&bed);
     free(a);
 }

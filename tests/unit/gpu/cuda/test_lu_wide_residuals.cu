@@ -74,8 +74,8 @@ static void judge(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, int n,
     worst.singular += singular;
     if (singular)
         return;
-    worst.left = fmax(worst.left, residual_inverse_ratio(eps, n, a.data(), x.data()));
-    worst.right = fmax(worst.right, residual_inverse_ratio(eps, n, x.data(), a.data()));
+    worst.left = residual_larger(worst.left, residual_inverse_ratio(eps, n, a.data(), x.data()));
+    worst.right = residual_larger(worst.right, residual_inverse_ratio(eps, n, x.data(), a.data()));
 }
 
 /* All modes, conditions of every `step` decades from the largest on. */
@@ -96,7 +96,7 @@ static void try_order(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, in
         precision_name(precision_of<T>()), n, manner.width, manner.group, worst.left, worst.right,
         worst.matrices, worst.singular);
     assert_true(worst.singular < worst.matrices / 2);
-    assert_true(fmax(worst.left, worst.right) <= RATIO_TRIED);
+    assert_true(residual_larger(worst.left, worst.right) <= RATIO_TRIED);
 }
 
 /* group: of a cluster; 0: each panel is a launch. width: of columns by clusters. */

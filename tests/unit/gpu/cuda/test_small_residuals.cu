@@ -112,9 +112,10 @@ static void judge(int n, const std::vector<T> &a, const std::vector<T> &x,
             right > RATIO_TRIED &&
             right <= OF_LAPACK * right_ratio_of_lapack(number<T>::precision, n, from);
         worst->judged++;
-        worst->left = fmax(worst->left, left);
-        worst->right = fmax(worst->right, right);
-        worst->blamed = fmax(worst->blamed, excused ? left : fmax(left, right));
+        worst->left = residual_larger(worst->left, left);
+        worst->right = residual_larger(worst->right, right);
+        worst->blamed =
+            residual_larger(worst->blamed, excused ? left : residual_larger(left, right));
     }
 }
 

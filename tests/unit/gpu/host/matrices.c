@@ -124,7 +124,7 @@ double gputest_exact_residual(int64_t n, const double *x, const double *a)
                 entry -= (__float128)x[i * n + k] * a[k * n + j];
             column += entry < 0 ? -entry : entry;
         }
-        largest = fmax(largest, (double)column);
+        largest = residual_larger(largest, (double)column);
     }
     return largest;
 }

@@ -228,8 +228,8 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
         fail_msg("%s %d took %s", entry->name, (int)n, method_algorithm_name(answer.algorithm));
     double worst = 0, norm = residual_norm(n, answer.inverse);
     for (int64_t i = 0; entry->inverse && i < n * n; i++)
-        worst = fmax(worst, fabs(answer.inverse[i] - entry->inverse(i / n, i % n, n)));
-    if (!gave_up && worst > slack * eps * norm)
+        worst = residual_larger(worst, fabs(answer.inverse[i] - entry->inverse(i / n, i % n, n)));
+    if (!gave_up && !(worst <= slack * eps * norm))
         fail_msg("%s: %s %d %s: off by %g eps |X|", method, entry->name, (int)n,
                  precision_name(precision), worst / eps / norm);
     gputest_free(&answer);

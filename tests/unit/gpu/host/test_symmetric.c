@@ -217,7 +217,7 @@ static double larger_side(const struct subject *subject, const double *x)
 {
     const struct residual_sides sides =
         residual_sides(gputest_eps(subject->precision), subject->n, subject->a, x);
-    return fmax(sides.left, sides.right);
+    return residual_larger(sides.left, sides.right);
 }
 
 /* Of the X that is answered. */

@@ -16,7 +16,6 @@
 #include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
-#define WANTED (METHOD_ISM_DET_RATIO + 1) /* outputs, without the factors */
 #define FACTORS 3
 
 /* What a lane may hold. */
