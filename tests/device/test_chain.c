@@ -267,7 +267,7 @@ static void expect(bool good, const char *what, double value)
 
 static void worsen(double *worst, double value)
 {
-    *worst = value <= *worst ? *worst : value;
+    *worst = value > *worst || isnan(value) ? value : *worst;
 }
 
 /* Without A0: right for the inverse that was sent, and no word of how good that one was. */

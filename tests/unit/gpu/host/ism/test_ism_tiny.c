@@ -45,7 +45,7 @@ static void check_ones(enum precision precision, int64_t n, double s)
     for (int64_t i = 0; i < n * n; i++) {
         const long double exact = ((long double)(i % (n + 1) == 0) - 1 / sum) / exact_s;
         const long double off = fabsl((long double)answer.inverse[i] - exact) * exact_s;
-        error = off <= error ? error : off;
+        error = off > error || isnan(off) ? off : error;
     }
     error /= 1 - 1 / sum;
     if (answer.info != 0 || !(error <= (precision == PRECISION_FP32 ? 1e-6 : 1e-14)))
@@ -135,7 +135,7 @@ static double error_of(const struct ismtest_problem *problem, const double *z)
         exact /= problem->a0[column * (n + 1)];
         const long double off = fabsl((long double)(exact - z[i]));
         largest = fmaxl(largest, fabsl((long double)exact));
-        error = off <= error ? error : off;
+        error = off > error || isnan(off) ? off : error;
     }
     return (double)(error / largest);
 }
