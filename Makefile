@@ -306,7 +306,7 @@ unit: ## build and run the unit tests alone
 test-accuracy: ## both residuals of many more matrices, to n = 2048 (INVERTD_ENGINE's, if set)
 	@scripts/deps build unit
 	@+$(AGAIN) $(BUILD)/unit/gpu/host/test_both_sides
-	@INVERTD_ACCURACY=long $(BUILD)/unit/gpu/host/test_both_sides
+	@scripts/accuracy $(BUILD)/unit/gpu/host/test_both_sides
 
 test-howto: ## add a method as docs/howto/method.md does, in a copy of this tree, and try it
 	@scripts/deps build unit
