@@ -175,7 +175,8 @@ SIMT_OBJECTS := $(patsubst %,$(SIMT)/obj/%.o,$(basename $(wildcard tests/simt/*.
 SIMT_KERNELS := $(call objects,$(SIMT)/obj,$(CUDA_KERNELS))
 SIMT_ENGINE := $(call objects,$(SIMT)/obj,$(CUDA_SOURCES))
 # fma(), of which kernels have many, as an instruction where this CPU has it.
-SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off) \
+SIMT_FMA := $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off)
+SIMT_CXXFLAGS = -Og -g1 $(SIMT_FMA) \
                 -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
@@ -542,9 +543,9 @@ $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
 
-$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(STAMP)
+$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(SIMT_STAMP)
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) $(SIMT_FMA) -MMD -MP -c -o $@ $<
 
 $(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
