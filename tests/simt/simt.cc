@@ -47,7 +47,8 @@ asm(".text\n"
     "    popq %r12\n"
     "    popq %rbx\n"
     "    popq %rbp\n"
-    "    ret\n"
+    "    popq %rcx\n" /* no ret: it would be predicted to go where this was called */
+    "    jmp *%rcx\n"
     ".size simt__switch, . - simt__switch\n");
 
 namespace
@@ -475,7 +476,7 @@ QUIET const struct simt_party *simt_meet(struct simt_call call, uint32_t mask,
     return self->party;
 }
 
-/* Each lane leaves its factors in its fiber, by turns in two places: when it comes to the first one
+/* Each lane leaves its factors in its fiber, in one of two places: when it comes to the same one
  * again, all lanes have been at the meeting in between, so that none reads it any more. */
 QUIET void simt_multiply_add(struct simt_call call, double *c, const double *a, const double *b)
 {
@@ -492,12 +493,12 @@ QUIET void simt_multiply_add(struct simt_call call, double *c, const double *a, 
     const fiber *rows = lanes + lane / 4 * 4, *columns = lanes + lane % 4 * 8;
     for (int k = 0; k < 8; k++) {
         const double *left = rows[k % 4].factors[turn] + k / 4 * 2;
-        const double above = columns[k % 4].factors[turn][4 + k / 4];
-        const double beside = columns[4 + k % 4].factors[turn][4 + k / 4];
-        c[0] = fma(left[0], above, c[0]);
-        c[1] = fma(left[0], beside, c[1]);
-        c[2] = fma(left[1], above, c[2]);
-        c[3] = fma(left[1], beside, c[3]);
+        const double first = columns[k % 4].factors[turn][4 + k / 4];
+        const double second = columns[4 + k % 4].factors[turn][4 + k / 4];
+        c[0] = fma(left[0], first, c[0]);
+        c[1] = fma(left[0], second, c[1]);
+        c[2] = fma(left[1], first, c[2]);
+        c[3] = fma(left[1], second, c[3]);
     }
 }
 
