@@ -149,7 +149,9 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
              -gencode=arch=compute_90,code=compute_90
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
-NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
+# NVCC_SPEED='-Ofc max' compiles in a third of the time what need not be fast.
+NVCC_SPEED ?=
+NVCC_FLAGS := -std=c++17 -O3 $(NVCC_SPEED) $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
               -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE \
               -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
