@@ -149,7 +149,9 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
              -gencode=arch=compute_90,code=compute_90
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
-NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
+# NVCC_SPEED='-Ofc max' compiles in a third of the time what need not be fast.
+NVCC_SPEED ?=
+NVCC_FLAGS := -std=c++17 -O3 $(NVCC_SPEED) $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
               -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE \
               -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
@@ -175,7 +177,8 @@ SIMT_OBJECTS := $(patsubst %,$(SIMT)/obj/%.o,$(basename $(wildcard tests/simt/*.
 SIMT_KERNELS := $(call objects,$(SIMT)/obj,$(CUDA_KERNELS))
 SIMT_ENGINE := $(call objects,$(SIMT)/obj,$(CUDA_SOURCES))
 # fma(), of which kernels have many, as an instruction where this CPU has it.
-SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off) \
+SIMT_FMA := $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off)
+SIMT_CXXFLAGS = -Og -g1 $(SIMT_FMA) \
                 -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
@@ -306,7 +309,7 @@ unit: ## build and run the unit tests alone
 test-accuracy: ## both residuals of many more matrices, to n = 2048 (INVERTD_ENGINE's, if set)
 	@scripts/deps build unit
 	@+$(AGAIN) $(BUILD)/unit/gpu/host/test_both_sides
-	@INVERTD_ACCURACY=long $(BUILD)/unit/gpu/host/test_both_sides
+	@scripts/accuracy $(BUILD)/unit/gpu/host/test_both_sides
 
 test-howto: ## add a method as docs/howto/method.md does, in a copy of this tree, and try it
 	@scripts/deps build unit
@@ -542,9 +545,9 @@ $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
 
-$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(STAMP)
+$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(SIMT_STAMP)
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) $(SIMT_FMA) -MMD -MP -c -o $@ $<
 
 $(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP) | $(GENERATED)
 	@mkdir -p $(@D)

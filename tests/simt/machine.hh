@@ -40,6 +40,8 @@ struct fiber {
     bool orders;
     simt_words given, got;
     simt_party *party;
+    double factors[2][6]; /* of its last two simt_multiply_add: of a 4, of b 2 */
+    int factors_turn;
 };
 
 struct warp {

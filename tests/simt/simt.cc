@@ -10,6 +10,7 @@
  */
 #include "machine.hh"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ asm(".text\n"
     "    popq %r12\n"
     "    popq %rbx\n"
     "    popq %rbp\n"
-    "    ret\n"
+    "    popq %rcx\n" /* no ret: it would be predicted to go where this was called */
+    "    jmp *%rcx\n"
     ".size simt__switch, . - simt__switch\n");
 
 namespace
@@ -388,6 +390,7 @@ QUIET void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t
         f->waited = false;
         f->state = READY;
         f->party = nullptr;
+        f->factors_turn = 0;
     }
     for (int i = 0; i * SIMT_WARP < m->threads; i++) {
         int lanes = m->threads - i * SIMT_WARP;
@@ -471,6 +474,32 @@ QUIET const struct simt_party *simt_meet(struct simt_call call, uint32_t mask,
     while (self->state != READY || m->status != cudaSuccess)
         leave(m);
     return self->party;
+}
+
+/* Each lane leaves its factors in its fiber, in one of two places: when it comes to the same one
+ * again, all lanes have been at the meeting in between, so that none reads it any more. */
+QUIET void simt_multiply_add(struct simt_call call, double *c, const double *a, const double *b)
+{
+    machine *m = simt_machine;
+    fiber *self = m->running;
+    const fiber *lanes = lane_of(m, warp_of(m, self), 0);
+    const int turn = self->factors_turn ^= 1, lane = (int)(self - lanes);
+    for (int i = 0; i < 4; i++)
+        self->factors[turn][i] = a[i];
+    for (int i = 0; i < 2; i++)
+        self->factors[turn][4 + i] = b[i];
+    if (simt_meet(call, ~0u, simt_words{}, false)->lanes != ~0u)
+        simt_fail(call, "a lane of the warp has ended");
+    const fiber *rows = lanes + lane / 4 * 4, *columns = lanes + lane % 4 * 8;
+    for (int k = 0; k < 8; k++) {
+        const double *left = rows[k % 4].factors[turn] + k / 4 * 2;
+        const double first = columns[k % 4].factors[turn][4 + k / 4];
+        const double second = columns[4 + k % 4].factors[turn][4 + k / 4];
+        c[0] = fma(left[0], first, c[0]);
+        c[1] = fma(left[0], second, c[1]);
+        c[2] = fma(left[1], first, c[2]);
+        c[3] = fma(left[1], second, c[3]);
+    }
 }
 
 QUIET struct simt_words simt_meet_block(struct simt_call call, bool given)

@@ -145,6 +145,9 @@ struct simt_call {
  * until the lane's next call. orders: memory too, as a barrier does. */
 const struct simt_party *simt_meet(struct simt_call call, uint32_t mask, struct simt_words given,
                                    bool orders);
+/* The tensor cores' cuda__multiply_add (gpu/cuda/base/ptx.cuh), for which all lanes of the warp
+ * meet. */
+void simt_multiply_add(struct simt_call call, double *c, const double *a, const double *b);
 /* Waits for the block's threads that have not ended; returns how many gave true, and all. */
 struct simt_words simt_meet_block(struct simt_call call, bool given);
 /* Waits for all threads of the cluster that have not ended. */

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define ROWS 4 /* of a pass over a matrix, whose sums are stored once for all of them */
+/* Of rotations: 11 are the fewest after which a number of the result can depend on 2048 others. */
+#define ROUNDS 16
 
 const char *latms_mode_name(enum latms_mode mode)
 {
@@ -91,8 +93,9 @@ static void random_direction(int64_t from, int64_t n, uint64_t *seed, long doubl
         v[i] = normal(seed);
         square += v[i] * v[i];
     }
+    const long double length = sqrtl(square);
     for (int64_t i = from; i < n && square > 0; i++)
-        v[i] /= sqrtl(square);
+        v[i] /= length;
 }
 
 /* Rows i to i + count - 1 take part in both products. */
@@ -145,8 +148,8 @@ static void reflect(const struct reflection *reflection, long double *a)
 }
 
 /* Multiplies by random orthogonal matrices from both sides, or with `symmetric` by one and its
- * transpose. */
-static void mix(int64_t n, bool symmetric, uint64_t *seed, long double *a)
+ * transpose. Every orthogonal matrix is as likely, nearly. */
+static void mix_by_reflections(int64_t n, bool symmetric, uint64_t *seed, long double *a)
 {
     long double *lines = numbers(4 * n);
     struct reflection reflection = {.n = n,
@@ -162,6 +165,84 @@ static void mix(int64_t n, bool symmetric, uint64_t *seed, long double *a)
     }
     free(lines);
 }
+
+/* ---- Rotations ---- */
+
+/* Plane rotations of disjoint pairs of places: places[2 k] and places[2 k + 1] by cosines[k] and
+ * sines[k]. The last place of an odd n is left alone. */
+struct round {
+    int64_t n, *places;
+    long double *cosines, *sines;
+};
+
+static void draw_round(struct round *round, uint64_t *seed)
+{
+    for (int64_t i = 0; i < round->n; i++) {
+        uniform(seed);
+        const int64_t other = (int64_t)(*seed >> 33) % (i + 1);
+        round->places[i] = round->places[other];
+        round->places[other] = i;
+    }
+    for (int64_t k = 0; k < round->n / 2; k++) {
+        const long double x = uniform(seed), y = uniform(seed), length = sqrtl(x * x + y * y);
+        round->cosines[k] = x / length;
+        round->sines[k] = y / length;
+    }
+}
+
+static void rotate(long double c, long double s, long double *one, long double *other)
+{
+    const long double first = *one, second = *other;
+    *one = c * first + s * second;
+    *other = c * second - s * first;
+}
+
+static void rotate_rows(const struct round *round, long double *a)
+{
+    for (int64_t k = 0; k < round->n / 2; k++) {
+        long double *one = a + round->places[2 * k] * round->n;
+        long double *other = a + round->places[2 * k + 1] * round->n;
+        for (int64_t j = 0; j < round->n; j++)
+            rotate(round->cosines[k], round->sines[k], one + j, other + j);
+    }
+}
+
+static void rotate_columns(const struct round *round, long double *a)
+{
+    for (int64_t i = 0; i < round->n; i++) {
+        long double *line = a + i * round->n;
+        for (int64_t k = 0; k < round->n / 2; k++)
+            rotate(round->cosines[k], round->sines[k], line + round->places[2 * k],
+                   line + round->places[2 * k + 1]);
+    }
+}
+
+/* The same by orthogonal matrices that are products of ROUNDS of rotations. */
+static void mix_by_rotations(int64_t n, bool symmetric, uint64_t *seed, long double *a)
+{
+    long double *lines = numbers(n);
+    struct round round = {.n = n,
+                          .places = calloc((size_t)n, sizeof *round.places),
+                          .cosines = lines,
+                          .sines = lines + n / 2};
+    if (!round.places)
+        abort();
+    for (int r = 0; r < ROUNDS; r++) {
+        draw_round(&round, seed);
+        rotate_rows(&round, a);
+        if (!symmetric)
+            draw_round(&round, seed);
+        rotate_columns(&round, a);
+    }
+    for (int64_t i = 0; i < n && symmetric; i++) {
+        for (int64_t j = 0; j < i; j++) /* rows first: the two differ by rounding */
+            a[j * n + i] = a[i * n + j];
+    }
+    free(round.places);
+    free(lines);
+}
+
+/* ---- Matrices ---- */
 
 /* a becomes R of its QR factorisation, whose singular values are the same. */
 static void triangularize(int64_t n, long double *a)
@@ -191,11 +272,10 @@ static void triangularize(int64_t n, long double *a)
     free(lines);
 }
 
-/* ---- Matrices ---- */
-
 void latms_make(const struct latms *row, enum precision precision, int64_t n, double *a)
 {
     const enum latms_kind kind = row->kind;
+    const bool symmetric = kind == LATMS_SYMMETRIC || kind == LATMS_DEFINITE;
     uint64_t seed = row->seed * 2 + 1;
     long double *wide = numbers(n * n);
     for (int64_t i = 0; i < n; i++) {
@@ -203,8 +283,10 @@ void latms_make(const struct latms *row, enum precision precision, int64_t n, do
         const bool is_negative = uniform(&seed) < 0;
         wide[i * (n + 1)] = is_negative && kind != LATMS_DEFINITE ? -value : value;
     }
-    if (kind != LATMS_DIAGONAL)
-        mix(n, kind == LATMS_SYMMETRIC || kind == LATMS_DEFINITE, &seed, wide);
+    if (kind != LATMS_DIAGONAL && n < LATMS_ROTATED_N_MIN)
+        mix_by_reflections(n, symmetric, &seed, wide);
+    else if (kind != LATMS_DIAGONAL)
+        mix_by_rotations(n, symmetric, &seed, wide);
     if (kind == LATMS_UPPER || kind == LATMS_LOWER)
         triangularize(n, wide);
     for (int64_t i = 0; i < n * n; i++) {

@@ -2,8 +2,12 @@
  * them: a diagonal between two random orthogonal factors. All of it is done in long double and
  * rounded once, so that a condition up to 1e15 is what it is called.
  *
+ * From n = LATMS_ROTATED_N_MIN on a factor is a product of 16 rounds of rotations. Each turns
+ * random pairs of rows or columns into each other by random angles, so that all entries are filled
+ * in.
+ *
  * The same row gives the same matrix, on any machine whose long double has 64 bits. Threads: any.
- * Cost: 16/3 n^3 operations of long double, which n = 2048 takes half a minute for.
+ * Cost: 16/3 n^3 operations of long double; of large orders 100 n^2, but for triangular matrices.
  */
 #ifndef TESTS_SUPPORT_LATMS_H
 #define TESTS_SUPPORT_LATMS_H
@@ -11,6 +15,8 @@
 #include <stdint.h>
 
 #include "base/datatype.h"
+
+#define LATMS_ROTATED_N_MIN 512
 
 /* The singular values, from 1 down to 1 / condition. */
 enum latms_mode {

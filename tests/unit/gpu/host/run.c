@@ -21,7 +21,9 @@
 
 #define GUARD 7 /* elements before and after a tensor: also spoils its alignment */
 #define GUARD_BYTE 0x5a
-#define ARENA_BYTES (UINT64_C(64) << 20)
+/* For the input and the inverse of the largest order that a test has, and small outputs. */
+#define N_MAX 2048
+#define ARENA_BYTES (3 * UINT64_C(8) * N_MAX * N_MAX)
 #define START_MS 20000
 #define WAIT_MS 20000
 
@@ -232,7 +234,6 @@ static void call_remote(struct run *run, struct remote *engine, struct engine_ba
     assert_true(gputest_bed_wait(&engine->bed, ENGINE_LANE_SHORT, batch, WAIT_MS));
     assert_int_equal(batch->status, ENGINE_OK);
     gputest_bed_release(batch);
-    gputest_bed_reset(&engine->bed);
 }
 
 struct gputest_answer gputest_run(const char *name, enum precision precision, int64_t n,
@@ -246,6 +247,7 @@ struct gputest_answer gputest_run(const char *name, enum precision precision, in
     assert_non_null(run.method);
     set_options(&run, options);
     if (engine) {
+        gputest_bed_reset(&engine->bed); /* of a run that failed, too */
         batch = gputest_bed_next(&engine->bed, ENGINE_LANE_SHORT, name, precision, n);
         batch->items[0] = (struct engine_item){0};
         for (int i = 1; i < METHOD_INPUTS_MAX; i++) /* optional ones */

@@ -120,34 +120,9 @@ template <int Bytes> static inline void cuda__copy_async(void *to, const void *f
     simt_copies_here->copies[simt_copies_here->count++] = {to, from, Bytes};
 }
 
-/* Two numbers of each lane from `first` onwards. */
-template <unsigned Lanes> struct simt_pairs {
-    double of[Lanes][2];
-};
-
-template <unsigned Lanes>
-static inline simt_pairs<Lanes> simt_gather(simt_call call, double x, double y, unsigned first)
-{
-    simt_pairs<Lanes> pairs;
-    simt_words mine = {{simt_cast<uint64_t>(x), simt_cast<uint64_t>(y)}};
-    const simt_party *party = simt_meet(call, ~0u, mine, false);
-    static_assert(sizeof pairs == Lanes * sizeof mine, "as the lanes gave them");
-    memcpy(&pairs, &party->given[first], sizeof pairs);
-    return pairs;
-}
-
 static inline void cuda__multiply_add(double *c, const double *a, const double *b)
 {
-    simt_call call = {__func__, __FILE__, __LINE__};
-    unsigned rows = simt_lane() / 4 * 4, columns = simt_lane() % 4 * 8; /* first lanes with them */
-    simt_pairs<4> near = simt_gather<4>(call, a[0], a[1], rows);
-    simt_pairs<4> far = simt_gather<4>(call, a[2], a[3], rows);
-    simt_pairs<8> right = simt_gather<8>(call, b[0], b[1], columns);
-    for (unsigned k = 0; k < 8; k++) {
-        for (unsigned e = 0; e < 4; e++)
-            c[e] = fma((k < 4 ? near : far).of[k % 4][e / 2], right.of[e % 2 * 4 + k % 4][k / 4],
-                       c[e]);
-    }
+    simt_multiply_add({__func__, __FILE__, __LINE__}, c, a, b);
 }
 
 static inline void cuda__multiply_add_16(double *c, const double *a, const double *b)
