@@ -463,8 +463,7 @@ static double off_right(const struct host_matrix *matrix, const struct R(host_wo
         weights[i] = 0;
     }
     add(work->team,
-        &(struct pass){
-            .a = matrix->inputs[0], .n = n, .ld = n, .sums = weights, .weights = signs});
+        &(struct pass){.a = matrix->inputs[0], .n = n, .ld = n, .sums = weights, .weights = signs});
     return largest_off(work->team, n, factor, weights, stored.x, stored.ld, line) / (double)factor;
 }
 
@@ -488,9 +487,9 @@ static struct sides check(const struct host_matrix *matrix, const struct R(host_
     double size = ldexp(norm.fraction * stored.norm.fraction, norm.exponent + stored.norm.exponent);
     if (is_mean)
         size = (n < HOST_CHECKED_ORDER_MIN ? 1 : 0.25) * size + 4;
-    return (struct sides){
-        .left = !left || off_left(matrix, work) <= unit * size,
-        .right = !right || off_right(matrix, work, stored, scaling) <= unit * size};
+    return (struct sides){.left = !left || off_left(matrix, work) <= unit * size,
+                          .right =
+                              !right || off_right(matrix, work, stored, scaling) <= unit * size};
 }
 
 struct host_answered R(host__answer)(const struct host_matrix *matrix,
