@@ -537,6 +537,46 @@ static bool has_same_bits(const REAL *x, int64_t n)
     return true;
 }
 
+/* INVERSE becomes symmetric. Returns RCOND; good: is it an inverse then? */
+static REAL take_mean(const struct host_matrix *matrix, const struct R(host_work) * work,
+                      struct host_norm norm, int scaling, bool *good)
+{
+    const int64_t n = matrix->n;
+    struct stored stored = {.x = matrix->outputs[HOST_INVERSE], .ld = n};
+    R(host__make_symmetric)(work->team, stored.x, n);
+    REAL sum = largest_sum(work->team, stored.x, n, n, 1, work->lines, work->lines + work->ld);
+    stored.norm = norm_of_sum(work->team, sum, stored.x, n, n, work->lines);
+    *good = check(matrix, work, norm, stored, scaling, true).left;
+    return R(host__rcond)(norm, stored.norm);
+}
+
+/* What was made anew, and lies in work->a too, becomes symmetric. QR's right side may be bad (see
+ * refine.c), and the mean then is: up to a size complete pivoting follows, beyond it QR's inverse
+ * goes out as it is. */
+static void keep_anew(const struct host_matrix *matrix, const struct R(host_work) * work,
+                      struct host_norm norm, int scaling)
+{
+    const int64_t n = matrix->n;
+    REAL *x = matrix->outputs[HOST_INVERSE];
+    bool good;
+    REAL rcond = take_mean(matrix, work, norm, scaling, &good);
+    if (good || rcond < REAL_EPS || n < HOST_QR_ORDER_MIN) {
+        R(host__report)(matrix, rcond, METHOD_ALGORITHM_LU);
+        return;
+    }
+    if (n > HOST_SYMMETRIC_COMPLETE_MAX) {
+        struct stored stored = store_inverse(matrix, work, HOST_ROW_MAJOR, scaling, false);
+        rcond = R(host__rcond)(norm, stored.norm);
+    } else if (R(host__invert_complete)(matrix, work, scaling, norm)) {
+        (void)store_inverse(matrix, work, HOST_ROW_MAJOR, scaling, false);
+        rcond = take_mean(matrix, work, norm, scaling, &good);
+    } else {
+        R(host__fill_nan)(x, n * n);
+        rcond = 0;
+    }
+    R(host__report)(matrix, rcond, METHOD_ALGORITHM_LU);
+}
+
 void R(host__keep_symmetry)(const struct host_matrix *matrix)
 {
     const int64_t n = matrix->n;
@@ -553,11 +593,8 @@ void R(host__keep_symmetry)(const struct host_matrix *matrix)
     R(host__copy)(team, x, n, work.a, work.ld, n, REAL_LDEXP(1, -scaling));
     (void)R(host__answer)(matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_LU,
                           HOST_CHECK_MEAN);
-    if (R(host__is_symmetric)(team, x, n))
-        return;
-    R(host__make_symmetric)(team, x, n);
-    R(host__report)
-    (matrix, R(host__rcond)(norm, R(host__norm)(team, x, n, n, work.lines)), METHOD_ALGORITHM_LU);
+    if (!R(host__is_symmetric)(team, x, n))
+        keep_anew(matrix, &work, norm, scaling);
 }
 
 void R(host__refuse)(const struct host_matrix *matrix, int64_t info,

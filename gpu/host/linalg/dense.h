@@ -22,6 +22,8 @@
 /* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
  * is believed. */
 #define HOST_GROWTH_MAX 8
+/* Larger symmetric matrices are not inverted with complete pivoting: it would take too long. */
+#define HOST_SYMMETRIC_COMPLETE_MAX 1024
 /* The same of methods that leave no U behind and see its entries pass by. Beyond it an inverse is
  * unverified, though its check may say otherwise: errors can cancel in a check. */
 #define HOST_GROWTH_PASSING_MAX 2
