@@ -524,19 +524,6 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
     return (struct host_answered){.rcond = (double)rcond, .lost = lost};
 }
 
-/* Is x symmetric, zeros with their signs? */
-static bool has_same_bits(const REAL *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < i; j++) {
-            const REAL below = x[i * n + j], above = x[j * n + i];
-            if (below != above || signbit(below) != signbit(above))
-                return false;
-        }
-    }
-    return true;
-}
-
 /* INVERSE becomes symmetric. Returns RCOND; good: is it an inverse then? */
 static REAL take_mean(const struct host_matrix *matrix, const struct R(host_work) * work,
                       struct host_norm norm, int scaling, bool *good)
@@ -582,7 +569,8 @@ void R(host__keep_symmetry)(const struct host_matrix *matrix)
     const int64_t n = matrix->n;
     struct host_team *team = matrix->team;
     REAL *x = matrix->outputs[HOST_INVERSE];
-    if (!x || !R(host__is_symmetric)(team, matrix->inputs[0], n) || has_same_bits(x, n))
+    if (!x || !R(host__is_symmetric)(team, matrix->inputs[0], n) ||
+        R(host__has_mirrored_bits)(x, n))
         return;
     struct R(host_work) work = R(host__work)(matrix);
     const struct host_norm norm = R(host__norm)(team, matrix->inputs[0], n, n, work.lines);

@@ -2,6 +2,7 @@
  * diagonal: the tiles on either side of it stay in the cache. */
 #include "gpu/host/linalg/symmetry.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 #include "base/minmax.h"
@@ -47,6 +48,18 @@ bool R(host__is_symmetric)(struct host_team *team, const REAL *a, int64_t n)
     if (n > TILE && !atomic_load_explicit(&of.differs, memory_order_relaxed))
         host_team_run(team, pieces(n, TILE), look_at_row, &of);
     return !atomic_load_explicit(&of.differs, memory_order_relaxed);
+}
+
+bool R(host__has_mirrored_bits)(const REAL *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < i; j++) {
+            const REAL below = x[i * n + j], above = x[j * n + i];
+            if (below != above || signbit(below) != signbit(above))
+                return false;
+        }
+    }
+    return true;
 }
 
 /* Halves are added: the sum of two numbers might overflow. */

@@ -25,6 +25,8 @@
 
 /* a: n x n, dense. A NaN is not symmetric. */
 bool R(host__is_symmetric)(struct host_team *team, const REAL *a, int64_t n);
+/* The same of an x (n x n), zeros with their signs. */
+bool R(host__has_mirrored_bits)(const REAL *x, int64_t n);
 /* x (n x n, dense) = (x + x^T) / 2. */
 void R(host__make_symmetric)(struct host_team *team, REAL *x, int64_t n);
 
