@@ -157,7 +157,9 @@ const struct method method_ism = {
                   "2 m n for equilibrated X and Y. On a GPU, at m = n, block takes 5 n^2 "
                   "numbers of its memory, with A0_INVERSE 6 n^2, and reduced_memory 3 n^2. "
                   "auto chooses by n and m, "
-                  "and takes lu where m > n; where a variant breaks down or loses accuracy, "
+                  "and takes lu where m > n, on a GPU up to m = 64 one block in "
+                  "double-double before it, if A0 is diagonal; where a variant breaks down or "
+                  "loses accuracy, "
                   "larger blocks, one block in double-double or lu are taken, and METHOD reports "
                   "block or lu",
               .kind = METHOD_OPTION_CHOICE,

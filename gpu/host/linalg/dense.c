@@ -403,28 +403,6 @@ void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_a
     R(host__report_info)(matrix, rcond < REAL_EPS ? matrix->n + 1 : 0, rcond, algorithm);
 }
 
-/* Is s^T (I - X A) small? x: the first line holds nothing, the second s^T X. With errors of the
- * size e in a column, an entry of the product is near sqrt(n) e, and their sum is n e. is_mean: of
- * both sides of an inverse, which are as bad then, so less is allowed; next to a condition near 1
- * it is rounding that shows. */
-static bool plausible(const struct host_matrix *matrix, const struct R(host_work) * work,
-                      struct host_norm norm, struct host_norm x, bool is_mean)
-{
-    int64_t n = matrix->n;
-    REAL *residual = work->lines;
-    for (int64_t j = 0; j < n; j++)
-        residual[j] = -sign(j);
-    add(work->team, &(struct pass){.a = matrix->inputs[0],
-                                   .n = n,
-                                   .ld = n,
-                                   .sums = residual,
-                                   .weights = work->lines + work->ld});
-    double size = ldexp(norm.fraction * x.fraction, norm.exponent + x.exponent);
-    if (is_mean)
-        size = (n < HOST_CHECKED_ORDER_MIN ? 1 : 0.25) * size + 4;
-    return (double)largest_of(residual, n) <= sqrt((double)n) * (double)REAL_EPS * size;
-}
-
 /* An inverse where it was put: in the output, or in scratch where it is not wanted. */
 struct stored {
     REAL *x;
@@ -456,21 +434,81 @@ static struct stored store_inverse(const struct host_matrix *matrix,
     return stored;
 }
 
+/* The largest entry of factor s^T - weights^T a. line: n numbers of scratch. */
+static double largest_off(struct host_team *team, int64_t n, REAL factor, const REAL *weights,
+                          const REAL *a, int64_t ld, REAL *line)
+{
+    for (int64_t j = 0; j < n; j++)
+        line[j] = -factor * sign(j);
+    add(team, &(struct pass){.a = a, .n = n, .ld = ld, .sums = line, .weights = weights});
+    return (double)largest_of(line, n);
+}
+
+/* That of s^T (I - X A). The second line holds s^T X. */
+static double off_left(const struct host_matrix *matrix, const struct R(host_work) * work)
+{
+    const int64_t n = matrix->n;
+    return largest_off(work->team, n, 1, work->lines + work->ld, matrix->inputs[0], n, work->lines);
+}
+
+/* That of s^T (I - A X). s^T A might overflow near the end of the range. */
+static double off_right(const struct host_matrix *matrix, const struct R(host_work) * work,
+                        struct stored stored, int scaling)
+{
+    const int64_t n = matrix->n;
+    const REAL factor = scaling < 0 ? REAL_LDEXP(1, scaling) : 1;
+    REAL *line = work->lines, *signs = line + work->ld, *weights = signs + work->ld;
+    for (int64_t i = 0; i < n; i++) {
+        signs[i] = factor * sign(i);
+        weights[i] = 0;
+    }
+    add(work->team,
+        &(struct pass){.a = matrix->inputs[0], .n = n, .ld = n, .sums = weights, .weights = signs});
+    return largest_off(work->team, n, factor, weights, stored.x, stored.ld, line) / (double)factor;
+}
+
+/* The sides of an inverse that pass their check. */
+struct sides {
+    bool left, right;
+};
+
+/* Which are small, as far as probe vectors tell? With errors of the size e in a column of I - X A,
+ * an entry of s^T (I - X A) is near sqrt(n) e, and their sum is n e. is_mean: of both sides of an
+ * inverse, which are as bad then, so less is allowed; next to a condition near 1 it is rounding
+ * that shows. The right side is no concern of one that is refused. */
+static struct sides check(const struct host_matrix *matrix, const struct R(host_work) * work,
+                          struct host_norm norm, struct stored stored, int scaling, bool is_mean)
+{
+    const int64_t n = matrix->n;
+    const bool left = is_mean || n >= HOST_CHECKED_ORDER_MIN;
+    const bool right = n >= HOST_CHECKED_RIGHT_MIN && n < HOST_QR_ORDER_MIN &&
+                       R(host__rcond)(norm, stored.norm) >= REAL_EPS;
+    const double unit = sqrt((double)n) * (double)REAL_EPS;
+    double size = ldexp(norm.fraction * stored.norm.fraction, norm.exponent + stored.norm.exponent);
+    if (is_mean)
+        size = (n < HOST_CHECKED_ORDER_MIN ? 1 : 0.25) * size + 4;
+    return (struct sides){.left = !left || off_left(matrix, work) <= unit * size,
+                          .right =
+                              !right || off_right(matrix, work, stored, scaling) <= unit * size};
+}
+
 struct host_answered R(host__answer)(const struct host_matrix *matrix,
                                      const struct R(host_work) * work, enum host_order order,
                                      int scaling, struct host_norm norm,
                                      enum method_algorithm algorithm, enum host_trust trust)
 {
     int64_t n = matrix->n;
-    bool tried = trust == HOST_CHECK_MEAN || (trust == HOST_CHECK && n >= HOST_CHECKED_ORDER_MIN);
+    const bool is_mean = trust == HOST_CHECK_MEAN, tried = trust == HOST_CHECK || is_mean;
     struct stored stored = store_inverse(matrix, work, order, scaling, tried);
+    struct sides good = {.left = trust != HOST_UNVERIFIED, .right = trust != HOST_UNVERIFIED};
     REAL rcond = R(host__rcond)(norm, stored.norm);
     bool lost = false;
-    if (trust == HOST_UNVERIFIED ||
-        (tried && !plausible(matrix, work, norm, stored.norm, trust == HOST_CHECK_MEAN))) {
+    if (tried)
+        good = check(matrix, work, norm, stored, scaling, is_mean);
+    if (!good.left || !good.right) {
         R(host__copy)
         (work->team, stored.x, stored.ld, work->a, work->ld, n, REAL_LDEXP(1, -scaling));
-        bool anew = trust == HOST_CHECK_MEAN && n < HOST_QR_ORDER_MIN;
+        bool anew = is_mean && !good.left && n < HOST_QR_ORDER_MIN;
         if (anew ? R(host__invert_anew)(matrix, work, scaling, norm)
                  : R(host__refine)(matrix, work, scaling, norm)) {
             stored = store_inverse(matrix, work, HOST_ROW_MAJOR, scaling, false);
@@ -484,6 +522,46 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
     }
     R(host__report)(matrix, rcond, algorithm);
     return (struct host_answered){.rcond = (double)rcond, .lost = lost};
+}
+
+/* INVERSE becomes symmetric. Returns RCOND; good: is it an inverse then? */
+static REAL take_mean(const struct host_matrix *matrix, const struct R(host_work) * work,
+                      struct host_norm norm, int scaling, bool *good)
+{
+    const int64_t n = matrix->n;
+    struct stored stored = {.x = matrix->outputs[HOST_INVERSE], .ld = n};
+    R(host__make_symmetric)(work->team, stored.x, n);
+    REAL sum = largest_sum(work->team, stored.x, n, n, 1, work->lines, work->lines + work->ld);
+    stored.norm = norm_of_sum(work->team, sum, stored.x, n, n, work->lines);
+    *good = check(matrix, work, norm, stored, scaling, true).left;
+    return R(host__rcond)(norm, stored.norm);
+}
+
+/* What was made anew, and lies in work->a too, becomes symmetric. QR's right side may be bad (see
+ * refine.c), and the mean then is: up to a size complete pivoting follows, beyond it QR's inverse
+ * goes out as it is. */
+static void keep_anew(const struct host_matrix *matrix, const struct R(host_work) * work,
+                      struct host_norm norm, int scaling)
+{
+    const int64_t n = matrix->n;
+    REAL *x = matrix->outputs[HOST_INVERSE];
+    bool good;
+    REAL rcond = take_mean(matrix, work, norm, scaling, &good);
+    if (good || rcond < REAL_EPS || n < HOST_QR_ORDER_MIN) {
+        R(host__report)(matrix, rcond, METHOD_ALGORITHM_LU);
+        return;
+    }
+    if (n > HOST_SYMMETRIC_COMPLETE_MAX) {
+        struct stored stored = store_inverse(matrix, work, HOST_ROW_MAJOR, scaling, false);
+        rcond = R(host__rcond)(norm, stored.norm);
+    } else if (R(host__invert_complete)(matrix, work, scaling, norm)) {
+        (void)store_inverse(matrix, work, HOST_ROW_MAJOR, scaling, false);
+        rcond = take_mean(matrix, work, norm, scaling, &good);
+    } else {
+        R(host__fill_nan)(x, n * n);
+        rcond = 0;
+    }
+    R(host__report)(matrix, rcond, METHOD_ALGORITHM_LU);
 }
 
 void R(host__keep_symmetry)(const struct host_matrix *matrix)
@@ -501,10 +579,10 @@ void R(host__keep_symmetry)(const struct host_matrix *matrix)
     R(host__copy)(work.team, x, n, work.a, work.ld, n, REAL_LDEXP(1, -scaling));
     (void)R(host__answer)(matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_LU,
                           HOST_CHECK_MEAN);
-    if (R(host__make_symmetric)(work.team, x, n))
-        R(host__report)
-    (matrix, R(host__rcond)(norm, R(host__norm)(work.team, x, n, n, work.lines)),
-     METHOD_ALGORITHM_LU);
+    if (R(host__is_symmetric)(work.team, x, n))
+        (void)R(host__make_symmetric)(work.team, x, n); /* signs of zeros */
+    else
+        keep_anew(matrix, &work, norm, scaling);
 }
 
 void R(host__refuse)(const struct host_matrix *matrix, int64_t info,

@@ -17,9 +17,13 @@
 /* An inverse of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to break
  * the contract. */
 #define HOST_CHECKED_ORDER_MIN 9
+/* The same of I - A X, which graded matrices spoil from order 6 on. */
+#define HOST_CHECKED_RIGHT_MIN 6
 /* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
  * is believed. */
 #define HOST_GROWTH_MAX 8
+/* Larger symmetric matrices are not inverted with complete pivoting: it would take too long. */
+#define HOST_SYMMETRIC_COMPLETE_MAX 1024
 /* The same of methods that leave no U behind and see its entries pass by. Beyond it an inverse is
  * unverified, though its check may say otherwise: errors can cancel in a check. */
 #define HOST_GROWTH_PASSING_MAX 2
@@ -66,10 +70,11 @@ enum host_order {
 };
 
 enum host_trust {
-    HOST_CHECK,      /* by a probe vector, n^2 operations; what fails is recovered (refine.h). An
-                        order below HOST_CHECKED_ORDER_MIN is trusted */
-    HOST_CHECK_MEAN, /* the same at every order; below n = 256 what fails is made anew at once, for
-                        a bad side of the inverse has spoilt the mean of both */
+    HOST_CHECK,      /* by a probe vector on either side, n^2 operations each, below n = 256; from
+                        there on on the left alone. What fails is recovered (refine.h). Orders that
+                        are too small are trusted */
+    HOST_CHECK_MEAN, /* the same; below n = 256 what fails on the left is made anew at once, for a
+                        bad side of the inverse has spoilt the mean of both */
     HOST_UNVERIFIED, /* measured and recovered whatever a check says */
     HOST_TRUST       /* it goes out as it is */
 };

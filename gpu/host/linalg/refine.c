@@ -220,6 +220,13 @@ bool R(host__invert_anew)(const struct host_matrix *matrix, const struct R(host_
     return inverted && ratio_left(&recovery) <= RATIO_ACCEPTED;
 }
 
+bool R(host__invert_complete)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                              int scaling, struct host_norm norm)
+{
+    struct recovery recovery = open_recovery(matrix, work, scaling, norm);
+    return invert_complete(&recovery) && ratio_left(&recovery) <= RATIO_ACCEPTED;
+}
+
 bool R(host__refine)(const struct host_matrix *matrix, const struct R(host_work) * work,
                      int scaling, struct host_norm norm)
 {

@@ -30,4 +30,9 @@ bool R(host__refine)(const struct host_matrix *matrix, const struct R(host_work)
 bool R(host__invert_anew)(const struct host_matrix *matrix, const struct R(host_work) * work,
                           int scaling, struct host_norm norm);
 
+/* The same with complete pivoting at any order: good on both sides, and slow, for one thread has
+ * all of it. */
+bool R(host__invert_complete)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                              int scaling, struct host_norm norm);
+
 #endif

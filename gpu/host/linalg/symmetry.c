@@ -2,6 +2,7 @@
  * diagonal: the tiles on either side of it stay in the cache. */
 #include "gpu/host/linalg/symmetry.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 #include "base/minmax.h"

@@ -21,10 +21,21 @@
 
 #define LINE_BYTES 64 /* of the processor's caches */
 
-/* The vector on which an inverse is tried: signs without a pattern. */
+/* The vector on which the left side of an inverse is tried: signs without a pattern. */
 static const REAL probe[HOST_SMALL_ORDER_MAX] = {1, -1, -1, 1, 1,  1,  -1, 1,  -1, -1, -1,
                                                  1, -1, 1,  1, -1, 1,  1,  -1, -1, -1, -1,
                                                  1, -1, 1,  1, 1,  -1, 1,  -1, -1, 1};
+
+/* The same for the right side, as dense.c has them. The others are next to orthogonal to what
+ * changes slowly, and so to the errors of kernels of points in order. */
+static const REAL probe_right[HOST_SMALL_ORDER_MAX] = {1, -1, -1, -1, -1, -1, -1, 1,  -1, -1, 1,
+                                                       1, 1,  -1, 1,  -1, 1,  -1, -1, -1, -1, 1,
+                                                       1, 1,  1,  1,  1,  -1, 1,  -1, 1,  -1};
+
+/* The sides of an inverse that are tried. */
+struct sides {
+    bool left, right;
+};
 
 /* A group's work. Masks are all ones or zero in every lane. */
 struct work {
@@ -33,7 +44,7 @@ struct work {
     V *rows[2];                /* n each: pivot rows; scratch at other times */
     V *multipliers[2], *ends;  /* n each: of two steps; what the first of two columns becomes */
     V *next;                   /* n: the second of two columns, after the first step */
-    V *image;                  /* n: A t, t being the vector of signs */
+    V *image[2];               /* n each: A t and s^T A, t and s being vectors of signs */
     BITS *is_pivot[2], *spare; /* n each: masks of rows: of a step's pivot; not a pivot so far */
     BITS *pivots;              /* n: p_k */
     V norm;                    /* |A| */
@@ -46,7 +57,7 @@ HOST_INLINE struct work carve(int64_t n, void *scratch)
     /* An odd number of vectors: the numbers of a column do not meet in a few sets of the cache. */
     int64_t ld = n | 1;
     V *a = scratch, *lines = a + n * ld;
-    BITS *masks = (BITS *)(lines + 7 * n);
+    BITS *masks = (BITS *)(lines + 8 * n);
     return (struct work){
         .n = n,
         .ld = ld,
@@ -55,7 +66,7 @@ HOST_INLINE struct work carve(int64_t n, void *scratch)
         .multipliers = {lines + 2 * n, lines + 3 * n},
         .ends = lines + 4 * n,
         .next = lines + 5 * n,
-        .image = lines + 6 * n,
+        .image = {lines + 6 * n, lines + 7 * n},
         .is_pivot = {masks, masks + n},
         .spare = masks + 2 * n,
         .pivots = masks + 3 * n,
@@ -71,22 +82,24 @@ HOST_INLINE void load(const struct work *work, const REAL *const *a)
         gather(a, i * n, n, work->a + i * work->ld);
 }
 
-/* |A|, and A t. Good are lanes that host__scaling would leave as they are. */
-HOST_INLINE void measure(struct work *work, bool tried)
+/* |A|, A t and s^T A. Good are lanes that host__scaling would leave as they are. */
+HOST_INLINE void measure(struct work *work, struct sides tried)
 {
     int64_t n = work->n;
-    V *restrict sums = work->rows[0];
+    V *restrict sums = work->rows[0], *restrict image = work->image[METHOD_RIGHT];
     for (int64_t j = 0; j < n; j++)
-        sums[j] = (V){0};
+        sums[j] = image[j] = (V){0};
     for (int64_t i = 0; i < n; i++) {
         const V *restrict row = work->a + i * work->ld;
         V sum = {0};
         for (int64_t j = 0; j < n; j++) {
             sums[j] += magnitude(row[j]);
-            if (tried)
+            if (tried.left)
                 sum += row[j] * probe[j];
+            if (tried.right)
+                image[j] += row[j] * probe_right[i];
         }
-        work->image[i] = sum;
+        work->image[METHOD_LEFT][i] = sum;
     }
     work->norm = work->grown = (V){0};
     work->good = ~(BITS){0};
@@ -255,42 +268,69 @@ HOST_INLINE void fetch_next(const struct R(host_small_group) * group, int64_t n,
 
 /* ---- After ---- */
 
-/* What the check needs, in the order of the rows and columns as they stand: t goes to next, A t to
- * ends. */
-HOST_INLINE void arrange(const struct work *work)
+/* What the checks need, in the order of the rows and columns as they stand: t goes to next and A t
+ * to ends; for the right side s goes to one line of multipliers and s^T A to the other. */
+HOST_INLINE void arrange(const struct work *work, struct sides tried)
 {
     const INTEGER *pivots = (const INTEGER *)work->pivots;
-    const REAL *from = (const REAL *)work->image;
+    const REAL *left = (const REAL *)work->image[METHOD_LEFT],
+               *right = (const REAL *)work->image[METHOD_RIGHT];
     REAL *signs = (REAL *)work->next, *image = (REAL *)work->ends;
+    REAL *column_signs = (REAL *)work->multipliers[0], *weights = (REAL *)work->multipliers[1];
     for (int64_t k = 0; k < work->n; k++) {
         for (int lane = 0; lane < LANES; lane++) {
-            int64_t row = pivots[k * LANES + lane];
-            signs[row * LANES + lane] = probe[k];
-            image[k * LANES + lane] = from[row * LANES + lane];
+            int64_t at = k * LANES + lane, row = pivots[at], place = row * LANES + lane;
+            if (tried.left) {
+                signs[place] = probe[k];
+                image[at] = left[place];
+            }
+            if (tried.right) {
+                column_signs[at] = probe_right[row];
+                weights[place] = right[at];
+            }
         }
     }
 }
 
-/* |X|, and whether X is good: finite, and, if tried, X (A t) near t, as arranged, and U's entries
- * not far beyond |A|: where they are, errors may cancel in A t. With errors of the size e in X A,
- * an entry of the difference is near sqrt(n) e, and the sum of all is n sqrt(n) e; one bad column
- * of X A - I adds all of itself to it. Returns RCOND. */
-HOST_INLINE V judge(struct work *work, bool tried)
+/* Is X (A t) near t, and are U's entries not far beyond |A|? Where they are, errors may cancel in
+ * A t. With errors of the size e in X A, an entry of the difference is near sqrt(n) e, and the sum
+ * of all, `off`, is n sqrt(n) e; one bad column of X A - I adds all of itself to it. */
+HOST_INLINE void judge_left(struct work *work, V off, V size)
+{
+    work->good &= off <= size * all((REAL)work->n * REAL_EPS);
+    work->good &= work->grown <= work->norm * all(HOST_GROWTH_PASSING_MAX);
+}
+
+/* Is each entry of (s^T A) X near that of s? Rounding leaves more of I - A X than of I - X A, so
+ * that more is allowed: an error that is spread over a column has a ratio of 1 there. Next to a
+ * condition near 1 it is the check's own rounding that shows. */
+HOST_INLINE void judge_right(struct work *work, const V *image, V size)
+{
+    const V allowed = (size + all(4)) * all((REAL)sqrt((double)work->n) * REAL_EPS);
+    for (int64_t j = 0; j < work->n; j++)
+        work->good &= magnitude(image[j] - work->multipliers[0][j]) <= allowed;
+}
+
+/* |X|, and whether X is good: finite, and on the sides that are tried. Returns RCOND. */
+HOST_INLINE V judge(struct work *work, struct sides tried)
 {
     int64_t n = work->n;
-    V *restrict sums = work->rows[0], off = {0}, norm = {0};
+    V *restrict sums = work->rows[0], *restrict right = work->rows[1], off = {0}, norm = {0};
     const V *restrict signs = work->next, *restrict image = work->ends;
     for (int64_t j = 0; j < n; j++)
-        sums[j] = (V){0};
+        sums[j] = right[j] = (V){0};
     for (int64_t i = 0; i < n; i++) {
         const V *restrict row = work->a + i * work->ld;
+        const V weight = work->multipliers[1][i];
         V sum = {0};
         for (int64_t j = 0; j < n; j++) {
             sums[j] += magnitude(row[j]);
-            if (tried)
+            if (tried.left)
                 sum += row[j] * image[j];
+            if (tried.right)
+                right[j] += row[j] * weight;
         }
-        if (tried)
+        if (tried.left)
             off += magnitude(sum - signs[i]);
     }
     for (int64_t j = 0; j < n; j++) {
@@ -298,10 +338,10 @@ HOST_INLINE V judge(struct work *work, bool tried)
         norm = LARGER(norm, sums[j]);
     }
     work->good &= norm > all(0);
-    if (tried) {
-        work->good &= off <= work->norm * norm * all((REAL)n * REAL_EPS);
-        work->good &= work->grown <= work->norm * all(HOST_GROWTH_PASSING_MAX);
-    }
+    if (tried.left)
+        judge_left(work, off, work->norm * norm);
+    if (tried.right)
+        judge_right(work, right, work->norm * norm);
     return 1 / work->norm / norm;
 }
 
@@ -320,7 +360,8 @@ HOST_INLINE void store(const struct work *work, int lane, REAL *restrict x)
 HOST_INLINE void invert_order(struct R(host_small_group) * group, int64_t n, void *scratch)
 {
     struct work work = carve(n, scratch);
-    bool tried = n >= HOST_CHECKED_ORDER_MIN;
+    const struct sides tried = {.left = n >= HOST_CHECKED_ORDER_MIN,
+                                .right = n >= HOST_CHECKED_RIGHT_MIN};
     int64_t k = 0;
     load(&work, group->a);
     measure(&work, tried);
@@ -330,10 +371,10 @@ HOST_INLINE void invert_order(struct R(host_small_group) * group, int64_t n, voi
         eliminate_one(&work, k++);
     for (; k < n; k += 2) {
         fetch_next(group, n, k);
-        eliminate_two(&work, k, tried);
+        eliminate_two(&work, k, tried.left);
     }
-    if (tried)
-        arrange(&work);
+    if (tried.left || tried.right)
+        arrange(&work, tried);
     V rcond = judge(&work, tried);
     for (int lane = 0; lane < LANES; lane++) {
         group->rcond[lane] = rcond[lane];

@@ -43,7 +43,7 @@ struct host_small_measured {
 static inline int64_t host__small_scratch_bytes(int64_t n)
 {
     assert(n <= HOST_SMALL_ORDER_MAX);
-    return n * ((n | 1) + 11) * HOST_SMALL_VECTOR_BYTES;
+    return n * ((n | 1) + 12) * HOST_SMALL_VECTOR_BYTES;
 }
 
 /* The same of an update (carve_update in update.c). */
