@@ -93,7 +93,7 @@ def shapes_of(kernel, precision, n):
     width = 4 // WORDS[precision]
     blocks = [b for b in (2, 4, 8) if n > 4 and b % width == 0 and b < n]
     if kernel == "inverse":
-        blocks = [n] + [b for b in blocks if b < 8][::-1]
+        blocks = [n] + blocks[::-1]
     else:
         blocks = (blocks + [n] if n <= 8 else blocks)[:-3:-1] + ([n] if 8 < n <= 16 else [])
     found = per_thread_shapes(precision, n) if n <= PER_THREAD_N_MAX else []

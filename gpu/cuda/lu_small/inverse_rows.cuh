@@ -23,18 +23,18 @@
  * difference of terms that are not. On both residuals of Gauss-Jordan elimination: N. J. Higham,
  * "Accuracy and Stability of Numerical Algorithms" (2002), section 14.4.
  *
- * Every lane computes the Y that it needs: that costs arithmetic, of which there is enough, and no
- * shared memory, which is what these kernels wait for.
+ * The matrix's lanes share out the columns of Y, which takes the place of R in shared memory; where
+ * a panel has two columns, each lane computes what it needs. M takes the panel's place. The panel's
+ * own columns begin as those of the identity.
  *
  * Where A = A^T, to the bit, the answer is the mean of X and X^T: I - X^T A is (I - A X)^T, so its
  * residual is the mean of both of X, and it is checked at every order. A matrix that is not
  * symmetric costs a look at one column and one row.
  *
- * All steps of a panel could run the same code: the step's column is always the panel's first
- * register, and the row moves down by one register as it is updated, so that after the panel's
- * steps every column is back in its place. They do where the matrix is one panel; M, which moves
- * with them, would cost narrower ones too many instructions. So do the panels, where `Rolled` (they
- * must then divide N).
+ * Where the matrix is one panel all its steps run the same code, in place: the step's column is
+ * always the first register, and the row moves down by one as it is updated, so that in the end
+ * every column is back in its place. Panels run the same code where `Rolled` (they must then divide
+ * N).
  */
 #ifndef GPU_CUDA_LU_SMALL_INVERSE_ROWS_CUH
 #define GPU_CUDA_LU_SMALL_INVERSE_ROWS_CUH
@@ -393,21 +393,14 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
     }
 
-    /* M of a row moves down too: after the panel's steps every number is in its place. */
-    template <int Kept> static __device__ __forceinline__ void keep(T (&m)[Kept], T last)
+    /* Step k: `line` is the chosen row's part in the panel, from the step's column, in register
+     * First, on. Whole: the multipliers take the place of a column of the identity, which takes
+     * part in the steps behind, and all columns move down by one. Else they stay where they are, as
+     * M. */
+    template <int First, int Width, bool Whole>
+    __device__ __forceinline__ void eliminate(const T *line, int k)
     {
-#pragma unroll
-        for (int q = 1; q < Kept; q++)
-            m[q - 1] = m[q];
-        m[Kept - 1] = last;
-    }
-
-    /* Step k: `line` is the chosen row's part in the panel. m: M of the lane's rows, of the last
-     * Kept steps. */
-    template <int First, int Width, int Kept>
-    __device__ __forceinline__ void eliminate(const T *line, int k, T (&m)[Rows][Kept])
-    {
-        constexpr int Second = First + (Width > 1 ? 1 : 0);
+        constexpr int down = Whole ? 1 : 0, Second = First + (Width > 1 ? 1 : 0);
         T row[(Width + width - 1) / width * width], multiplier[Rows];
 #pragma unroll
         for (int j = 0; j < Width; j += width) {
@@ -422,23 +415,23 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
             multiplier[s] = chosen[s] ? T(0) : -b[s][First] * inverse;
-            keep<Kept>(m[s], multiplier[s]);
             tag[s] = chosen[s] ? k | dead : tag[s];
             if (Width > 1)
-                b[s][First] = fma(multiplier[s], row[Width > 1 ? 1 : 0], b[s][Second]);
+                b[s][Second - down] = fma(multiplier[s], row[Width > 1 ? 1 : 0], b[s][Second]);
         }
         /* The next row is sought while the rest of the step goes on. */
         if (Width > 1)
-            choose<First>();
+            choose<Second - down>();
 #pragma unroll
         for (int j = 2; j < Width; j++) {
 #pragma unroll
             for (int s = 0; s < Rows; s++)
-                b[s][First + j - 1] = fma(multiplier[s], row[j], b[s][First + j]);
+                b[s][First + j - down] = fma(multiplier[s], row[j], b[s][First + j]);
         }
 #pragma unroll
         for (int s = 0; s < Rows; s++)
-            b[s][First + Width - 1] = tag[s] == (k | dead) ? T(1) : multiplier[s];
+            b[s][Whole ? First + Width - 1 : First] =
+                Whole && tag[s] == (k | dead) ? T(1) : multiplier[s];
     }
 
     /* Of a row of the panel that began with step `first`, its step in the panel; others: large. */
@@ -447,10 +440,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         return (unsigned)tag[s] - (unsigned)(dead | first);
     }
 
-    /* Puts what the panel's rows hold outside it, R, where all lanes can read it, and their M in
-     * the panel's columns. */
-    template <int First, int Width>
-    __device__ __forceinline__ void spread(int first, const T (&m)[Rows][Width])
+    /* Puts the panel's rows where all lanes can read them: R, and in the panel's columns L. */
+    template <int Width> __device__ __forceinline__ void spread(int first) const
     {
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
@@ -461,20 +452,83 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j += width) {
                 vector piece;
 #pragma unroll
-                for (int v = 0; v < width; v++) {
-                    const int at = j + v < N ? j + v : N - 1, q = at - First;
-                    ((T *)&piece)[v] =
-                        q >= 0 && q < Width ? m[s][q >= 0 && q < Width ? q : 0] : b[s][at];
-                }
+                for (int v = 0; v < width; v++)
+                    ((T *)&piece)[v] = b[s][j + v < N ? j + v : N - 1];
                 *(vector *)(to + j) = piece;
             }
         }
     }
 
-    /* L: the chosen rows of M, below their diagonal. */
-    template <int First, int Width>
-    __device__ __forceinline__ void take_l(T (&l)[Width][Width]) const
+    /* Y takes the place of R. The matrix's lanes share out the columns, 16 bytes of a row each. */
+    template <int First, int Width> __device__ __forceinline__ void solve() const
     {
+        constexpr int pieces = shape::line_pieces;
+#pragma unroll 1
+        for (int p = lane.share(pieces); p < pieces; p += shape::lanes) {
+            const T *lower = stage + First;
+            T *to = stage + p * width, y[Width][width];
+            if (p * width >= First && p * width < First + Width)
+                continue;
+#pragma unroll
+            for (int k = 0; k < Width; k++) {
+                vector piece = *(const vector *)(to + k * old_line);
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    y[k][v] = ((const T *)&piece)[v];
+                solve_step<Width>(k, lower + k * old_line, y);
+            }
+#pragma unroll
+            for (int k = 1; k < Width; k++)
+                *(vector *)(to + k * old_line) = vector_of(y[k]);
+        }
+    }
+
+    /* Row k of y, less what L, of that row in l, takes from it. */
+    template <int Width>
+    static __device__ __forceinline__ void solve_step(int k, const T *l, T (&y)[Width][width])
+    {
+#pragma unroll
+        for (int q = 0; q < k; q += width) {
+            vector by = *(const vector *)(l + q);
+#pragma unroll
+            for (int e = 0; e < width * width; e++) {
+                if (q + e / width < k)
+                    y[k][e % width] = fma(((const T *)&by)[e / width], y[q + e / width][e % width],
+                                          y[k][e % width]);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ vector vector_of(const T (&x)[width])
+    {
+        vector piece;
+#pragma unroll
+        for (int v = 0; v < width; v++)
+            ((T *)&piece)[v] = x[v];
+        return piece;
+    }
+
+    /* Are columns of Y worth two turns through shared memory? */
+    template <int Width> static constexpr bool shares_y = Width > 2;
+
+    /* Column j of Y and the width - 1 next to it; l: of a panel of two columns L's only number. */
+    template <int Width>
+    __device__ __forceinline__ void take_y(int j, T l, T (&y)[Width][width]) const
+    {
+#pragma unroll
+        for (int q = 0; q < Width; q++)
+            cuda__take<width>(y[q], stage + q * old_line + j);
+#pragma unroll
+        for (int v = 0; v < width && Width == 2; v++)
+            y[Width - 1][v] = fma(l, y[0][v], y[Width - 1][v]);
+    }
+
+    /* The panel's own columns, which begin as those of the identity: there Y is L^-1. */
+    template <int First, int Width>
+    __device__ __forceinline__ void renew(int first, const T (&m)[Rows][Width],
+                                          T (&own)[Rows][Width]) const
+    {
+        T l[Width][Width] = {};
 #pragma unroll
         for (int k = 1; k < Width; k++) {
 #pragma unroll
@@ -485,39 +539,36 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                     l[k][q + v] = ((const T *)&piece)[v];
             }
         }
-    }
-
-    /* Column j of Y and the width - 1 next to it. */
-    template <int Width>
-    __device__ __forceinline__ void take_y(int j, const T (&l)[Width][Width],
-                                           T (&y)[Width][width]) const
-    {
 #pragma unroll
-        for (int k = 0; k < Width; k++) {
-            vector piece = *(const vector *)(stage + k * old_line + j);
+        for (int j = 0; j < Width; j++) {
+            T y[Width];
 #pragma unroll
-            for (int v = 0; v < width; v++) {
-                y[k][v] = ((const T *)&piece)[v];
+            for (int s = 0; s < Rows; s++)
+                own[s][j] = panel_step(s, first) == (unsigned)j ? T(1) : m[s][j];
 #pragma unroll
-                for (int q = 0; q < k; q++)
-                    y[k][v] = fma(l[k][q], y[q][v], y[k][v]);
+            for (int k = j + 1; k < Width; k++) {
+                y[k] = l[k][j];
+#pragma unroll
+                for (int q = j + 1; q < k; q++)
+                    y[k] = fma(l[k][q], y[q], y[k]);
+#pragma unroll
+                for (int s = 0; s < Rows; s++)
+                    own[s][j] = fma(m[s][k], y[k], own[s][j]);
             }
         }
     }
 
-    /* Every column outside the panel takes the panel's steps. Shifted: all columns move down by the
-     * panel's width, and the panel to the end. */
-    template <int First, int Width, bool Shifted>
-    __device__ __forceinline__ void update(const T (&m)[Rows][Width])
+    /* Every column takes the panel's steps. Shifted: all columns move down by the panel's width,
+     * and the panel to the end. */
+    template <int First, int Width, bool Shifted> __device__ __forceinline__ void update(int first)
     {
         constexpr int down = Shifted ? Width : 0;
-        T panel[Rows][Width], l[Width][Width] = {};
-        take_l<First, Width>(l);
+        T m[Rows][Width], own[Rows][Width], l = Width == 2 ? stage[old_line + First] : T(0);
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
 #pragma unroll
             for (int q = 0; q < Width; q++)
-                panel[s][q] = b[s][First + q];
+                m[s][q] = b[s][First + q];
         }
 #pragma unroll
         for (int j = 0; j < N; j += width) {
@@ -537,34 +588,48 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                 }
             }
         }
-        if (Shifted) {
+        renew<First, Width>(first, m, own);
 #pragma unroll
-            for (int s = 0; s < Rows; s++) {
+        for (int s = 0; s < Rows; s++) {
 #pragma unroll
-                for (int q = 0; q < Width; q++)
-                    b[s][N - Width + q] = panel[s][q];
-            }
+            for (int q = 0; q < Width; q++)
+                b[s][(Shifted ? N - Width : First) + q] = own[s][q];
         }
+    }
+
+    /* The steps from number Step of a panel on. */
+    template <int First, int Width, int Step> __device__ __forceinline__ void take_steps(int first)
+    {
+        T *line = note->line[Step & 1];
+        publish<First + Step, Width - Step>(line);
+        __syncwarp();
+        eliminate<First + Step, Width - Step, false>(line, first + Step);
+        if constexpr (Step + 1 < Width)
+            take_steps<First, Width, Step + 1>(first);
     }
 
     /* The panel in registers First and on, of the steps from `first` on. */
     template <int First, int Width, bool Shifted>
     __device__ __forceinline__ void eliminate_panel(int first)
     {
-        constexpr int kept = Width < N ? Width : 1;
-        T m[Rows][kept] = {};
         choose<First>();
-#pragma unroll(Width < N ? Width : 1)
-        for (int k = 0; k < Width; k++) {
-            T *line = note->line[k & 1];
-            publish<First, Width>(line);
-            __syncwarp();
-            eliminate<First, Width, kept>(line, first + k, m);
-        }
         if constexpr (Width < N) {
-            spread<First, Width>(first, m);
+            take_steps<First, Width, 0>(first);
+            spread<Width>(first);
             __syncwarp();
-            update<First, Width, Shifted>(m);
+            if constexpr (shares_y<Width>) {
+                solve<First, Width>();
+                __syncwarp();
+            }
+            update<First, Width, Shifted>(first);
+        } else {
+#pragma unroll 1
+            for (int k = 0; k < Width; k++) {
+                T *line = note->line[k & 1];
+                publish<First, Width>(line);
+                __syncwarp();
+                eliminate<First, Width, true>(line, k);
+            }
         }
     }
 

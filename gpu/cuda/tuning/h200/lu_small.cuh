@@ -2,9 +2,9 @@
  * (lu_small/shapes.cuh).
  *
  * Measured by bench/gpu/tune.py, of the shapes tried the fastest: inverses of n = 6 and more on one
- * NVIDIA H100 80GB HBM3, 2026-11-27; the others, and factors, on one NVIDIA H200, 2026-11-21. Any
- * row gives right answers on any device; another one may be faster there. A different row may give
- * other bits.
+ * NVIDIA H100 80GB HBM3, 2026-11-27, from 13 on once more on another, 2026-11-28; the others, and
+ * factors, on one NVIDIA H200, 2026-11-21. Any row gives right answers on any device; another one
+ * may be faster there. A different row may give other bits.
  */
 
 /* clang-format off */
@@ -39,7 +39,7 @@ CUDA__INVERSE(float, 28, 7, 28, false, 1, 8)
 CUDA__INVERSE(float, 29, 2, 29, false, 1, 24)
 CUDA__INVERSE(float, 30, 2, 30, false, 1, 20)
 CUDA__INVERSE(float, 31, 2, 31, false, 1, 20)
-CUDA__INVERSE(float, 32, 2, 32, false, 1, 20)
+CUDA__INVERSE(float, 32, 2, 4, true, 1, 16)
 
 CUDA__INVERSE_PER_THREAD(double, 1, 2, 4, 4)
 CUDA__INVERSE_PER_THREAD(double, 2, 2, 4, 6)
@@ -67,12 +67,12 @@ CUDA__INVERSE(double, 23, 3, 2, false, 1, 8)
 CUDA__INVERSE(double, 24, 3, 4, true, 1, 8)
 CUDA__INVERSE(double, 25, 2, 25, false, 1, 12)
 CUDA__INVERSE(double, 26, 2, 2, true, 1, 12)
-CUDA__INVERSE(double, 27, 3, 27, false, 1, 8)
+CUDA__INVERSE(double, 27, 2, 4, false, 1, 8)
 CUDA__INVERSE(double, 28, 2, 4, true, 1, 12)
-CUDA__INVERSE(double, 29, 2, 2, false, 1, 8)
-CUDA__INVERSE(double, 30, 3, 2, true, 1, 8)
-CUDA__INVERSE(double, 31, 2, 2, false, 1, 8)
-CUDA__INVERSE(double, 32, 2, 4, true, 1, 8)
+CUDA__INVERSE(double, 29, 2, 4, false, 1, 8)
+CUDA__INVERSE(double, 30, 2, 2, true, 1, 12)
+CUDA__INVERSE(double, 31, 2, 4, false, 1, 8)
+CUDA__INVERSE(double, 32, 2, 8, true, 1, 8)
 
 CUDA__FACTOR_PER_THREAD(float, 1, 4, 4, 12)
 CUDA__FACTOR_PER_THREAD(float, 2, 2, 4, 4)
