@@ -30,6 +30,10 @@ template <> struct cuda__real<float> {
     {
         return 0;
     }
+    static __device__ __forceinline__ float of(uint32_t lead, uint32_t)
+    {
+        return __uint_as_float(lead);
+    }
     static __device__ __forceinline__ float nan()
     {
         return __uint_as_float(0x7fc00000u);
@@ -64,6 +68,10 @@ template <> struct cuda__real<double> {
     static __device__ __forceinline__ uint32_t rest(double x)
     {
         return (uint32_t)__double2loint(x);
+    }
+    static __device__ __forceinline__ double of(uint32_t lead, uint32_t rest)
+    {
+        return __hiloint2double((int)lead, (int)rest);
     }
     static __device__ __forceinline__ double nan()
     {

@@ -259,42 +259,27 @@ template <typename Shape> struct cuda__lu_strip {
             cuda__copy_wait();
     }
 
-    static __device__ __forceinline__ T largest_of(const T (&sums)[width])
-    {
-        T most = 0;
-#pragma unroll
-        for (int v = 0; v < width; v++) {
-            T sum = sums[v];
-            sum += __shfl_xor_sync(CUDA__ALL, sum, 4);
-            sum += __shfl_xor_sync(CUDA__ALL, sum, 8);
-            sum += __shfl_xor_sync(CUDA__ALL, sum, 16);
-            most = cuda__max_or_nan(most, sum);
-        }
-        return most;
-    }
-
-    /* The largest sum of magnitudes of a column; after it all lanes have it. */
+    /* The largest sum of magnitudes of a column, of a lane's part of the columns: of the warp's,
+     * the largest of the lanes'. */
     __device__ __forceinline__ T largest_column(T by)
     {
-        T most = 0;
+        T sums[tiles * width] = {};
 #pragma unroll
-        for (int j = 0; j < tiles; j++) {
-            T sums[width] = {};
-#pragma unroll
-            for (int e = 0; e < 2 * Shape::units * width; e++)
-                sums[e % width] += fabs(c[e / width / 2][j][e / width % 2][e % width] * by);
-            most = cuda__max_or_nan(most, largest_of(sums));
+        for (int e = 0; e < 2 * Shape::units * tiles * width; e++) {
+            const int i = e / (tiles * width), k = e % (tiles * width);
+            sums[k] += fabs(c[i / 2][k / width][i % 2][k % width] * by);
         }
+        T most = cuda__share_sums<4, 16>(sums);
         if (Shape::slots > 0) {
 #pragma unroll 1
             for (int s = 0; s < filled; s++) {
-                T sums[width] = {};
+                T far[width] = {};
                 each_far(s, [&](int, const T *x) {
 #pragma unroll
                     for (int v = 0; v < width; v++)
-                        sums[v] += fabs(x[v] * by);
+                        far[v] += fabs(x[v] * by);
                 });
-                most = cuda__max_or_nan(most, largest_of(sums));
+                most = cuda__max_or_nan(most, cuda__share_sums<4, 16>(far));
             }
         }
         return most;
@@ -307,6 +292,59 @@ template <typename Shape> struct cuda__lu_strip {
         sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
         if (t == 0)
             *to = adds ? *to + sum : sum;
+    }
+
+    /* Which part of a row's sum tile j's is. */
+    __device__ __forceinline__ int part(int j) const
+    {
+        return Shape::by_panels ? index * tiles + j : index;
+    }
+
+    /* The strip's parts of the sums of rows, by the tensor cores: each tile times a matrix that has
+     * `by` in the column of its part. */
+    __device__ __forceinline__ void row_sums_held(const double (&by)[tiles][width], double *to)
+    {
+        double b[tiles][2];
+#pragma unroll
+        for (int e = 0; e < tiles * 2; e++)
+            b[e / 2][e % 2] = g == (Shape::by_panels ? e / 2 : 0) ? by[e / 2][e % 2] : 0;
+#pragma unroll
+        for (int i = 0; i < Shape::units; i++) {
+            double sums[4] = {};
+#pragma unroll
+            for (int j = 0; j < tiles; j++) {
+                const double a[4] = {c[i][j][0][0], c[i][j][1][0], c[i][j][0][1], c[i][j][1][1]};
+                cuda__multiply_add(sums, a, b[j]);
+            }
+#pragma unroll
+            for (int j = 0; t == 0 && j < (Shape::by_panels ? tiles : 1); j++) {
+                double *rows = to + part(j) * Shape::order + i * 16 + g;
+                rows[0] = sums[j];
+                rows[8] = sums[2 + j];
+            }
+        }
+    }
+
+    __device__ __forceinline__ void row_sums_held(const float (&by)[tiles][width], float *to)
+    {
+        /* Lane t ends with the sum of the row number t of four, or of two. */
+        constexpr int together = Shape::units % 2 == 0 ? 4 : 2;
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i += together) {
+#pragma unroll
+            for (int j = 0; j < tiles; j += Shape::by_panels ? 1 : tiles) {
+                float sums[together] = {};
+#pragma unroll
+                for (int e = 0; e < together * (Shape::by_panels ? 1 : tiles); e++) {
+                    const int row = i + e % together, tile = j + e / together;
+                    sums[e % together] =
+                        add_row(sums[e % together], c[row / 2][tile][row % 2], by[tile]);
+                }
+                const float sum = cuda__share_sums<1, 2>(sums);
+                if (t < together)
+                    to[part(j) * Shape::order + (i + t) * 8 + g] = sum;
+            }
+        }
     }
 
     static __device__ __forceinline__ T add_row(T sum, const T *x, const T (&by)[width])
@@ -324,20 +362,9 @@ template <typename Shape> struct cuda__lu_strip {
 #pragma unroll
         for (int e = 0; e < tiles * width; e++)
             by[e / width][e % width] = weight(column(e / width) + e % width);
-#pragma unroll
-        for (int i = 0; i < 2 * Shape::units; i++) {
-            T sum = 0, *row = to + i * 8 + g;
-#pragma unroll
-            for (int j = 0; j < tiles; j++) {
-                sum = add_row(sum, c[i / 2][j][i % 2], by[j]);
-                if (!Shape::by_panels && j + 1 < tiles)
-                    continue;
-                put_part(sum, row + (Shape::by_panels ? index * tiles + j : index) * Shape::order,
-                         false);
-                sum = 0;
-            }
-        }
+        row_sums_held(by, to);
         if (Shape::slots > 0) {
+            __syncwarp();
 #pragma unroll 1
             for (int s = 0; s < filled; s++) {
                 const int part = Shape::by_panels ? Shape::held + s * Shape::strips + index : index;
@@ -530,8 +557,8 @@ template <typename Shape> struct cuda__lu_strip {
     {
         __syncwarp();
 #pragma unroll
-        for (int e = lane; e < block * 4; e += CUDA__WARP) {
-            int q = e / 4, row = q < count ? order[q] : 0;
+        for (int turn = 0; turn < block * 4 / CUDA__WARP; turn++) {
+            int e = turn * CUDA__WARP + lane, q = e / 4, row = q < count ? order[q] : 0;
             vector x = {};
             if (q < count)
                 x = *(const vector *)(from + row * block + cuda__lu_turned(row, e % 4) * width);

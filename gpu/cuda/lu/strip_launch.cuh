@@ -52,7 +52,7 @@ template <typename Shape> struct cuda__lu_strip_block {
 
     __device__ __forceinline__ T most(T value)
     {
-        return cuda__block_max<Shape::warps>(value, of.max);
+        return cuda__block_max_magnitude<Shape::warps>(value, of.max);
     }
 
     /* The largest sum of magnitudes of a column; and, unless it is below `limit` and no less than

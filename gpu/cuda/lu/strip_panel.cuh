@@ -301,8 +301,9 @@ template <typename T, int Order> struct cuda__lu_column {
     {
         __syncwarp();
 #pragma unroll
-        for (int e = lane; e < block * 4; e += CUDA__WARP) {
-            const int q = e / 4, row = __shfl_sync(CUDA__ALL, last_row, q);
+        for (int turn = 0; turn < block * 4 / CUDA__WARP; turn++) {
+            const int e = turn * CUDA__WARP + lane, q = e / 4,
+                      row = __shfl_sync(CUDA__ALL, last_row, q);
             vector piece = {};
             if (q < count)
                 piece = *(const vector *)(m + row * block + cuda__lu_turned(row, e % 4) * width);
