@@ -68,7 +68,7 @@ def overlaps(arguments):
 
 def following(text):
     """The names of the functions that start a kernel which may overlap."""
-    names, bodies = {"cuda__follow"}, launchers(text)
+    names, bodies = {"cuda__follow", "cuda__follow_in_clusters"}, launchers(text)
     while True:
         more = {name for name, body in bodies.items()
                 if any(overlaps(arguments) for arguments in calls(body, names))} - names

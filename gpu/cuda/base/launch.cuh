@@ -13,26 +13,46 @@ static inline bool cuda__overlaps(void)
 }
 
 /* A launch of any kernel, in place of <<<>>>, behind another one, which it waits for itself if it
- * overlaps it. Arguments are converted to the kernel's parameters. */
+ * overlaps it. cluster: blocks of one, or 0. Arguments are converted to the kernel's parameters. */
 template <typename... Parameters, typename... Arguments>
-static inline cudaError_t cuda__follow(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
-                                       size_t shared_bytes, bool overlaps, cudaStream_t stream,
-                                       const Arguments &...arguments)
+static inline cudaError_t cuda__follow_in_clusters(void (*kernel)(Parameters...), unsigned cluster,
+                                                   dim3 blocks, dim3 threads, size_t shared_bytes,
+                                                   bool overlaps, cudaStream_t stream,
+                                                   const Arguments &...arguments)
 {
     cudaError_t error = cuda__allow_shared((const void *)kernel, shared_bytes);
     if (error != cudaSuccess)
         return error;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (overlaps) {
+        attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 0) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count].val.clusterDim.x = cluster;
+        attributes[count].val.clusterDim.y = attributes[count].val.clusterDim.z = 1;
+        count++;
+    }
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = overlaps ? 1 : 0;
+    config.attrs = attributes;
+    config.numAttrs = count;
     return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
+}
+
+/* The same of blocks by themselves. */
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t cuda__follow(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                                       size_t shared_bytes, bool overlaps, cudaStream_t stream,
+                                       const Arguments &...arguments)
+{
+    return cuda__follow_in_clusters(kernel, 0, blocks, threads, shared_bytes, overlaps, stream,
+                                    arguments...);
 }
 
 /* The same, when all before it has ended. */

@@ -78,6 +78,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_read_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -104,6 +105,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_scale_kernel(const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -130,6 +132,7 @@ template <typename T, bool Last>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_sums_kernel(const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     typedef cuda__real<T> real;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -188,6 +191,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_prepare_kernel(const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     typedef cuda__real<T> real;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -218,6 +222,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
 template <typename T>
 static __global__ void cuda__lu_pick_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     int info = place.info ? place.info[place.within] : 0;
@@ -231,6 +236,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_equilibrate_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     const int n = chunk.n, info = place.info ? place.info[place.within] : 0;
@@ -259,6 +265,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_mix_kernel(const cuda__lu_chunk chunk, int reflection)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -279,6 +286,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_mirrored_sums_kernel(const cuda__lu_chunk chunk, int reflection)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -301,6 +309,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_unmix_kernel(const cuda__lu_chunk chunk, int reflection)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -337,6 +346,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_settle_kernel(const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     typedef cuda__real<T> real;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -373,6 +383,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_write_inverse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -404,6 +415,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_write_long_inverse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk,
                                        int staged)
 {
+    cuda__follow_previous();
     typedef typename cuda__real<T>::vector vector;
     constexpr int width = cuda__real<T>::width;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
@@ -448,6 +460,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_answer_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     typedef cuda__real<T> real;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -516,6 +529,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_answer_equilibrated_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     typedef cuda__real<T> real;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -557,6 +571,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_refuse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     int lane, n = chunk.n, k = cuda__lu_row(lane);
@@ -571,6 +586,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_write_factors_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;

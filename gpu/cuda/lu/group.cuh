@@ -519,6 +519,7 @@ static __global__ void __launch_bounds__(cuda__lu_group<T, Block, Rows>::threads
     cuda__lu_group_kernel(const cuda__lu_chunk chunk, const cuda__lu_group_shape shape)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -593,7 +594,7 @@ template <typename F> static cudaError_t cuda__lu_with_lanes(int rows, F f)
 /* A group of columns of all matrices of a chunk. */
 template <typename T, int Block>
 static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int columns,
-                                        unsigned matrices, cudaStream_t stream)
+                                        unsigned matrices, bool overlaps, cudaStream_t stream)
 {
     int blocks = chunk.manner.blocks;
     int rows = blocks > 0 ? cuda__lu_group_rows(chunk.padded, blocks) : INT32_MAX;
@@ -605,8 +606,9 @@ static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int
         cudaError_t status = launch.prepare<T, Block, of_lane>(shape);
         if (status != cudaSuccess)
             return status;
-        return cudaLaunchKernelEx(&launch.config, cuda__lu_group_kernel<T, Block, of_lane>, chunk,
-                                  shape);
+        return cuda__follow_in_clusters(
+            cuda__lu_group_kernel<T, Block, of_lane>, (unsigned)blocks, launch.config.gridDim,
+            launch.config.blockDim, launch.config.dynamicSmemBytes, overlaps, stream, chunk, shape);
     });
 }
 

@@ -55,6 +55,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_MOVED_ROWS *CUDA__WARP)
     cuda__lu_collect_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
 {
+    cuda__follow_previous();
     typedef typename cuda__real<T>::vector vector;
     constexpr int width = cuda__real<T>::width;
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -84,6 +85,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_MOVED_ROWS *CUDA__WARP)
     cuda__lu_displace_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
 {
+    cuda__follow_previous();
     typedef typename cuda__real<T>::vector vector;
     constexpr int width = cuda__real<T>::width;
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -112,6 +114,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_WIDTH_MAX)
     cuda__lu_rename_kernel(const cuda__lu_chunk chunk, int from, int inner)
 {
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -170,6 +173,7 @@ static __global__ void __launch_bounds__(CUDA__LU_SOLVED_COLUMNS)
     cuda__lu_solve_rows_kernel(const cuda__lu_chunk chunk, int from, int first, int inner, int at,
                                int columns)
 {
+    cuda__follow_previous();
     constexpr int part = CUDA__LU_SOLVED_PART, line = CUDA__LU_SOLVED_COLUMNS;
     constexpr int step = cuda__real<T>::width;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
@@ -347,6 +351,7 @@ static __global__ void __launch_bounds__(CUDA__LU_TRIANGLE_THREADS)
     cuda__lu_triangles_kernel(const cuda__lu_chunk chunk, int from, int inner)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
@@ -379,6 +384,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_MULTIPLIED_ROWS *CUDA__WARP)
     cuda__lu_multipliers_kernel(const cuda__lu_chunk chunk, int from, int inner, int next)
 {
+    cuda__follow_previous();
     typedef typename cuda__real<T>::vector vector;
     constexpr int step = cuda__real<T>::width;
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);

@@ -35,29 +35,38 @@ struct cuda__lu_forward_range {
     int at, columns; /* U's; whole units */
 };
 
-/* Distances of rows in shared memory, and bytes of it. The panel's rows of L are double-buffered.
- */
+/* Distances of rows in shared memory, and bytes of it. The panel's rows of L lie behind those of
+ * the panels before it, up to its own columns. */
 template <typename T, int Block> struct cuda__lu_forward_memory {
     static constexpr int u_line = cuda__mma_line<T>::of_factor(CUDA__LU_SUBSTITUTED);
+    static constexpr int padding = cuda__mma_line<T>::of_factor(Block) - Block;
+    static_assert(cuda__mma_line<T>::of_factor(2 * Block) == 2 * Block + padding, "of any panel");
 
-    static constexpr int l_line(int inner)
+    static __device__ __host__ constexpr int l_line(int panel)
     {
-        return cuda__mma_line<T>::of_factor(inner);
+        return (panel + 1) * Block + padding;
+    }
+
+    /* Where the panel's rows of L begin. */
+    static __device__ __host__ constexpr int l_place(int panel)
+    {
+        return Block * (panel * (panel + 1) / 2 * Block + panel * padding);
     }
 
     static constexpr size_t bytes(int inner)
     {
-        return (size_t)(inner * u_line + 2 * Block * l_line(inner)) * sizeof(T);
+        return (size_t)(inner * u_line + l_place(inner / Block)) * sizeof(T);
     }
 };
 
 template <typename T, int Block> struct cuda__lu_forward {
     typedef typename cuda__real<T>::vector vector;
-    static constexpr int u_line = cuda__lu_forward_memory<T, Block>::u_line;
+    typedef cuda__lu_forward_memory<T, Block> memory;
+    static constexpr int u_line = memory::u_line;
 
     const cuda__lu_view<T> &view;
     cuda__lu_forward_range of;
-    int n, padded, l_line;
+    int n, padded;
     T *u, *l;
 
     /* f(row of the range, column, row of W or NULL) for the pieces of some columns. */
@@ -87,16 +96,18 @@ template <typename T, int Block> struct cuda__lu_forward {
 
     __device__ __forceinline__ void fetch(int panel) const
     {
-        T *to = l + panel % 2 * Block * l_line;
+        T *to = l + memory::l_place(panel);
         cuda__lu_each_piece<T>(Block, (panel + 1) * Block, [&](int i, int j) {
-            cuda__copy_async<16>(to + i * l_line + j, factor(panel * Block + i, of.from + j));
+            cuda__copy_async<16>(to + i * memory::l_line(panel) + j,
+                                 factor(panel * Block + i, of.from + j));
         });
     }
 
     /* The panel's rows of U, in the warp's columns. */
     __device__ __forceinline__ void solve(int panel, T *mine, int lane) const
     {
-        const T *rows = l + panel % 2 * Block * l_line;
+        const T *rows = l + memory::l_place(panel);
+        const int l_line = memory::l_line(panel);
         T *own = mine + panel * Block * u_line;
         cuda__mma_tile<T, Block / CUDA__UNIT, 1> tile;
         cuda__mma_load(tile, own, u_line, lane);
@@ -123,15 +134,12 @@ template <typename T, int Block> struct cuda__lu_forward {
             else
                 *(vector *)(u + q * u_line + j) = vector{};
         });
-        fetch(0);
-        for (int panel = 0; panel * Block < of.inner; panel++) {
-            cuda__copy_arrive();
-            __syncthreads();
-            if ((panel + 1) * Block < of.inner)
-                fetch(panel + 1);
-            if (warp * CUDA__UNIT < columns)
-                solve(panel, mine, lane);
-        }
+        for (int panel = 0; panel * Block < of.inner; panel++)
+            fetch(panel);
+        cuda__copy_arrive();
+        __syncthreads();
+        for (int panel = 0; panel * Block < of.inner && warp * CUDA__UNIT < columns; panel++)
+            solve(panel, mine, lane);
         __syncthreads();
         each(first, columns, [&](int q, int j, T *w) {
             *(vector *)factor(q, first + j) = *(const vector *)(u + q * u_line + j);
@@ -147,16 +155,17 @@ template <typename T, int Block> struct cuda__lu_forward {
  * additions. */
 template <typename T, int Block>
 static __global__ void __launch_bounds__(CUDA__LU_SUBSTITUTE_THREADS)
-    cuda__lu_forward_kernel(const cuda__lu_chunk chunk, const cuda__lu_forward_range of, int l_line)
+    cuda__lu_forward_kernel(const cuda__lu_chunk chunk, const cuda__lu_forward_range of)
 {
+    cuda__follow_previous();
     typedef cuda__lu_forward_memory<T, Block> memory;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
     T *u = (T *)cuda__memory;
-    cuda__lu_forward<T, Block> forward = {
-        view, of, chunk.n, chunk.padded, l_line, u, u + of.inner * memory::u_line};
+    cuda__lu_forward<T, Block> forward = {view,         of, chunk.n,
+                                          chunk.padded, u,  u + of.inner * memory::u_line};
     constexpr int size = CUDA__LU_SUBSTITUTED;
     int moved = (of.left + size - 1) / size, strip = (int)blockIdx.x;
     if (strip < moved) {
@@ -178,15 +187,24 @@ template <typename T, int Block> struct cuda__lu_backward_memory {
         return cuda__mma_line<T>::of_factor(columns);
     }
 
+    /* Where the panel's columns of L begin, which have a row less for each one before them. */
+    static __device__ __host__ constexpr int l_place(int panel, int columns)
+    {
+        return (panel * columns - panel * (panel - 1) / 2 * Block) * l_line;
+    }
+
     static constexpr size_t bytes(int columns)
     {
-        return (size_t)(CUDA__LU_SUBSTITUTED * x_line(columns) + 2 * columns * l_line) * sizeof(T);
+        return (size_t)(CUDA__LU_SUBSTITUTED * x_line(columns) +
+                        l_place(columns / Block, columns)) *
+               sizeof(T);
     }
 };
 
 template <typename T, int Block> struct cuda__lu_backward {
     typedef typename cuda__real<T>::vector vector;
-    static constexpr int l_line = cuda__lu_backward_memory<T, Block>::l_line;
+    typedef cuda__lu_backward_memory<T, Block> memory;
+    static constexpr int l_line = memory::l_line;
 
     const cuda__lu_view<T> &view;
     int padded, at, columns, first_row, rows, x_line;
@@ -203,7 +221,7 @@ template <typename T, int Block> struct cuda__lu_backward {
     /* The columns of a panel, from its first row of the factors on. */
     __device__ __forceinline__ void fetch(int panel) const
     {
-        T *to = l + panel % 2 * columns * l_line;
+        T *to = l + memory::l_place(panel, columns);
         const T *from = view.factors + (int64_t)(at + panel * Block) * padded + at + panel * Block;
         cuda__lu_each_piece<T>(columns - panel * Block, Block, [&](int i, int j) {
             cuda__copy_async<16>(to + i * l_line + j, from + (int64_t)i * padded + j);
@@ -213,7 +231,7 @@ template <typename T, int Block> struct cuda__lu_backward {
     /* The panel's columns of the warp's rows. */
     __device__ __forceinline__ void solve(int panel, T *mine, int lane) const
     {
-        const T *by = l + panel % 2 * columns * l_line;
+        const T *by = l + memory::l_place(panel, columns);
         T *own = mine + panel * Block;
         cuda__mma_tile<T, 1, Block / CUDA__UNIT> tile;
         cuda__mma_load(tile, own, x_line, lane);
@@ -235,15 +253,12 @@ template <typename T, int Block> struct cuda__lu_backward {
         T *mine = x + warp * CUDA__UNIT * x_line;
         int last = columns / Block - 1;
         each([](const T *global, T *own) { cuda__copy_async<16>(own, global); });
-        fetch(last);
-        for (int panel = last; panel >= 0; panel--) {
-            cuda__copy_arrive();
-            __syncthreads();
-            if (panel > 0)
-                fetch(panel - 1);
-            if (warp * CUDA__UNIT < rows)
-                solve(panel, mine, lane);
-        }
+        for (int panel = last; panel >= 0; panel--)
+            fetch(panel);
+        cuda__copy_arrive();
+        __syncthreads();
+        for (int panel = last; panel >= 0 && warp * CUDA__UNIT < rows; panel--)
+            solve(panel, mine, lane);
         __syncthreads();
         each([](T *global, const T *own) { *(vector *)global = *(const vector *)own; });
     }
@@ -257,6 +272,7 @@ static __global__ void __launch_bounds__(CUDA__LU_SUBSTITUTE_THREADS)
     cuda__lu_backward_kernel(const cuda__lu_chunk chunk, int at, int columns, int x_line)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__follow_previous();
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;

@@ -2,12 +2,12 @@
  * kernels of inverses by groups of columns. Host code, any thread; nothing is awaited.
  *
  * The batch goes through in chunks of as many matrices as there is workspace for. Which operations
- * are done, and in which order, depends on n alone; by which kernels, on the batch too, where
- * clusters take groups of columns (group.cuh).
+ * are done, and in which order, depends on n alone; by which kernels, also on the batch.
  */
 #ifndef GPU_CUDA_LU_WIDE_CUH
 #define GPU_CUDA_LU_WIDE_CUH
 
+#include <algorithm>
 #include <type_traits>
 
 #include "gpu/cuda/base/launch.cuh"
@@ -168,7 +168,6 @@ static cudaError_t cuda__lu_start_cluster(const cuda__lu_chunk &chunk, int at, i
  *
  * The columns of a group are eliminated by halves, the left one first, so that products have a high
  * rank, and read and write memory little. Phase 2 goes by halves of all groups.
- *
  * blockIdx.y is the matrix. Cost: see each kernel.
  */
 
@@ -266,6 +265,7 @@ template <typename T, int Block, int Warps>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Warps <= 8 ? 2 : 1)
     cuda__lu_panel_kernel(const cuda__lu_chunk chunk, int at, int group)
 {
+    cuda__follow_previous();
     static_assert(CUDA__LU_PANEL_MAX % Block == 0, "panels divide the columns");
     static_assert(Block <= CUDA__WARP, "a lane has a column");
     extern __shared__ __align__(16) unsigned char cuda__memory[];
@@ -394,12 +394,13 @@ template <typename Shape> struct cuda__lu_product_block {
 };
 
 /* W's columns at .. at + columns - 1 += M R, M being `inner` columns of W from `from` on, R as many
- * rows of the factors. Phase 2, to the left of M, takes the last column of M first, as
- * substitution does. Cost: padded x inner x columns multiplications and additions. */
+ * rows of the factors. Phase 2, to the left of M, takes M's last column first, as substitution
+ * does. Cost: padded x inner x columns multiplications and additions. */
 template <typename Shape>
 static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     cuda__lu_product_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
 {
+    cuda__follow_previous();
     typedef typename Shape::T T;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
@@ -449,16 +450,17 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
     unsigned matrices; /* of the chunk */
     cudaStream_t stream;
     struct cuda_products *products;
-    int blocks;         /* of a cluster; 0: by groups */
-    cudaError_t status; /* the first that is not cudaSuccess; nothing is launched after it */
+    int blocks;                                            /* of a cluster; 0: by groups */
+    const bool overlaps = blocks == 0 && cuda__overlaps(); /* by clusters there are events */
+    cudaError_t status = cudaSuccess; /* the first other one; nothing is launched after it */
 
     template <typename... Parameters, typename... Arguments>
     void start(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t shared_bytes,
                const Arguments &...arguments)
     {
         if (status == cudaSuccess)
-            status = cuda__start(kernel, dim3((unsigned)blocks, matrices), threads, shared_bytes,
-                                 stream, arguments...);
+            status = cuda__follow(kernel, dim3((unsigned)blocks, matrices), threads, shared_bytes,
+                                  overlaps, stream, arguments...);
     }
 
     static constexpr int REFLECTIONS = 2; /* one was enough for every matrix tried */
@@ -527,7 +529,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
             int64_t strips = pieces(of.left, size) + pieces(of.columns, size);
             if (strips > 0)
                 start(cuda__lu_forward_kernel<T, block>, strips, CUDA__LU_SUBSTITUTE_THREADS,
-                      memory::bytes(of.inner), chunk, of, memory::l_line(of.inner));
+                      memory::bytes(of.inner), chunk, of);
             return 0;
         });
     }
@@ -567,7 +569,8 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
     {
         with_panel([&](auto block, auto, int) {
             if (status == cudaSuccess)
-                status = cuda__lu_start_group<T, block>(chunk, at, columns, matrices, stream);
+                note(
+                    cuda__lu_start_group<T, block>(chunk, at, columns, matrices, overlaps, stream));
             return 0;
         });
     }
@@ -851,8 +854,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
     }
 };
 
-/* n up to CUDA_MIDDLE_N_MAX. manner.factor is Factor. cudaErrorNotSupported: only clusters take the
- * order, and the device has none that hold its rows. */
+/* n up to CUDA_MIDDLE_N_MAX. cudaErrorNotSupported: no cluster of the device holds the rows. */
 template <typename T, bool Factor>
 static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space,
                                  size_t space_bytes, cuda__lu_manner manner,
@@ -861,7 +863,7 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
     int blocks = 0;
     if (manner.width > 0)
         blocks = cuda__lu_cluster_blocks<T>(cuda__lu_padded(n), manner.blocks);
-    if (manner.width == 0 && (Factor || n > CUDA__LU_ONE_BLOCK_MAX))
+    else if (Factor || n > CUDA__LU_ONE_BLOCK_MAX)
         return cudaErrorNotSupported;
     if (manner.width > 0 && (blocks == 0 || manner.width > CUDA__LU_WIDTH_MAX || !products))
         return cudaErrorInvalidValue;
@@ -873,10 +875,8 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
     cuda__lu_chunk chunk = {(unsigned char *)space, each, 0, (int)n, cuda__lu_padded(n), manner};
     cudaError_t status = cudaSuccess;
     for (; chunk.first < batch.matrices && status == cudaSuccess; chunk.first += held) {
-        int64_t left = batch.matrices - chunk.first;
-        cuda__lu_sequence<T, Factor> sequence = {
-            batch,  chunk,      (unsigned)(left < held ? left : held), stream, products,
-            blocks, cudaSuccess};
+        const unsigned some = (unsigned)std::min(batch.matrices - chunk.first, held);
+        cuda__lu_sequence<T, Factor> sequence = {batch, chunk, some, stream, products, blocks};
         sequence.run();
         status = sequence.status;
     }
