@@ -53,7 +53,7 @@ def test_residual_is_left_out():
 
 def test_progress_is_reported():
     """From visit to visit, as the device says; of a matrix that takes many of them."""
-    a = matrices.random(32, seed=2)
+    a = matrices.random(64, seed=2)
     a[1] = a[0]
     options = {"scheme": "newton_schulz", "initial": "transpose", "max_iterations": 1000}
     with simt() as daemon:
@@ -63,7 +63,7 @@ def test_progress_is_reported():
             "iterative",
             lambda: client.outputs("iterative", {"A": a[None]}, parameters=options),
         )
-    assert answer["INFO"].tolist() == [32 + 2]
+    assert answer["INFO"].tolist() == [64 + 2]
     ratios = [ratio for _, ratio in seen]
     assert ratios == sorted(ratios) and ratios[-1] < 1, ratios
     assert len({ratio for ratio in ratios if ratio > 0}) >= 3, ratios

@@ -296,7 +296,9 @@ static void test_mixed_residuals(void **state)
         struct engine_batch *batch = gputest_mixed_next(&bed, ENGINE_LANE_SHORT, &row);
         run(batch);
         const double apart = gputest_mixed_check(&bed, batch, 0.5);
-        assert_true(apart > 100 || row.n < 20 || strcmp(row.method, "auto") == 0);
+        /* Sides that differ, or nothing would be shown. One bad side is made good where RCOND is
+         * not below eps, as that of the FP64 matrices. */
+        assert_true(apart > 100 || row.n < 20 || row.precision == PRECISION_FP64);
         gputest_bed_release(batch);
         gputest_bed_reset(&bed);
     }
