@@ -4,7 +4,6 @@ The CUDA engine is played by a stand-in with the host engine's code (tests/doubl
 answers have the same bits as the host's; invertd_device_batches_total says who gave them.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -63,7 +62,7 @@ def poisoned(n=8):
 
 def logged(daemon, device):
     """The lines of the log that tell of a device."""
-    lines = [json.loads(line) for line in daemon.stderr().splitlines() if line.startswith("{")]
+    lines = daemon.log_lines()
     return [line for line in lines if line.get("device") == device]
 
 

@@ -66,20 +66,25 @@ def test_killed_engines_are_invisible():
         cases = pool(daemon)
         before = restarts(daemon)
         with Probe(daemon), Load(daemon, cases, clients=16, seconds=1e6) as load:
-            slowest, killed = 0, []
+            slowest, killed, own = 0, [], 0
             for _ in range(kills):
                 time.sleep(0.1)
+                # The oldest is the device's own engine or a spare one, which comes again only
+                # when it is needed.
                 engines = wait_until(daemon.engines, 10, "an engine to kill")
+                is_own = engines[0] == daemon.own_engine()
                 start = time.monotonic()
                 os.kill(engines[0], signal.SIGKILL)
                 killed.append(engines[0])
-                daemon.new_engine(engines)
-                slowest = max(slowest, time.monotonic() - start)
+                own += is_own
+                if is_own:
+                    daemon.new_engine(engines)
+                    slowest = max(slowest, time.monotonic() - start)
             time.sleep(0.3)
             report = load.finish()
         report.assert_perfect()
         assert report.of(200) == report.answered
-        assert restarts(daemon) - before >= kills
+        assert restarts(daemon) - before >= own > kills / 3
         assert slowest <= scaled_timeout(2), f"an engine took {slowest:.2f} s to come back"
         assert daemon.metrics().total("invertd_batch_retries_total") > 0
         assert not any(map(alive, killed))

@@ -4,7 +4,6 @@ The CUDA engine is the stand-in of test_engines.py, slow to start: a test that w
 is late by START_S.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -67,7 +66,7 @@ def wait_spares(daemon, count):
 def sitter(daemon, device):
     """The process that was last said to be the device's."""
     words = ("engine started", "a spare engine takes over")
-    lines = [json.loads(line) for line in daemon.stderr().splitlines() if line.startswith("{")]
+    lines = daemon.log_lines()
     return [x["pid"] for x in lines if x.get("device") == device and x["message"] in words][-1]
 
 
@@ -165,7 +164,7 @@ def test_a_device_fault():
     with Daemon(*options, ready=False) as daemon:
         daemon.wait_ready(60)
         wait_until(lambda: total(daemon, "device_spares", device="cuda:0") == 1, 60, "a spare one")
-        lines = [json.loads(x) for x in daemon.stderr().splitlines() if "engine started" in x]
+        lines = [line for line in daemon.log_lines() if line["message"] == "engine started"]
         start_s = min(x["start_ms"] for x in lines if x["device"].startswith("cuda")) / 1000
         with Load(daemon, pool(daemon), clients=4, seconds=1e6) as load:
             time.sleep(0.2)
@@ -267,7 +266,7 @@ def test_suspects_of_a_device_that_goes_out(tmp_path):
     with Daemon(*options) as daemon:
         out.rename(program)
         assert daemon.talk(poisoned()).status == 200
-        lines = [json.loads(x) for x in daemon.stderr().splitlines() if x.startswith("{")]
+        lines = daemon.log_lines()
         assert {x["device"] for x in lines if "device" in x} == {"host", "host-spare", "cuda:1"}
         assert restarts(daemon, device="cuda:1", reason="device_fault") == 1
         assert restarts(daemon) == 2

@@ -5,6 +5,7 @@ engine left behind, no sanitizer report on stderr.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -192,6 +193,11 @@ class Daemon:
     def stderr(self):
         return self.stderr_file.read_text("utf-8", "replace")
 
+    def log_lines(self):
+        """What it has logged so far, but for a line that is not whole yet."""
+        whole = self.stderr().splitlines(keepends=True)
+        return [json.loads(line) for line in whole if line[0] == "{" and line[-1] == "\n"]
+
     # ---- Talking to it ----
 
     @property
@@ -220,6 +226,12 @@ class Daemon:
 
     def engines(self, name="invertd-host"):
         return children_of(self.process.pid, name)
+
+    def own_engine(self, device="host"):
+        """Pid of the device's own engine, the last that took the role; spare ones are others."""
+        started = [line for line in self.log_lines() if line.get("device") == device
+                   and line["message"] in ("engine started", "a spare engine takes over")]
+        return started[-1]["pid"] if started else None
 
     def new_engine(self, old, within=30, name="invertd-host", device="host"):
         """Waits for an engine that is not among `old`, and for its device to be up."""
