@@ -28,8 +28,9 @@
 struct doorway {
     struct loop *loop;
     struct http *http;
-    uv_poll_t ready, watch;
-    bool unread; /* http_drive stopped early */
+    uv_poll_t ready, watch, incoming;
+    bool unread;   /* http_drive stopped early */
+    bool knocking; /* connections wait to be taken in */
 };
 
 struct order {
@@ -105,6 +106,22 @@ static void on_watch(uv_poll_t *handle, int status, int events)
     (void)status;
     (void)events;
     http_watch(doorway->http);
+}
+
+static void on_incoming(uv_poll_t *handle, int status, int events)
+{
+    struct doorway *doorway = handle->data;
+    (void)status;
+    (void)events;
+    doorway->knocking = true;
+}
+
+/* Connections come in once those are closed whose clients have left: they count no more. */
+static void take_in(struct doorway *doorway)
+{
+    if (doorway->knocking)
+        http_accept(doorway->http);
+    doorway->knocking = false;
 }
 
 static void on_engines(uv_poll_t *handle, int status, int events)
@@ -227,6 +244,8 @@ static void on_prepare(uv_prepare_t *handle)
     for (int i = 0; i < loop->doorway_count; i++)
         if (loop->doorways[i].unread)
             drive(&loop->doorways[i]);
+    for (int i = 0; i < loop->doorway_count; i++)
+        take_in(&loop->doorways[i]);
     bool awake = work_off(loop);
     for (int i = 0; i < loop->doorway_count; i++)
         awake |= loop->doorways[i].unread;
@@ -273,6 +292,7 @@ static void close_doors(struct loop *loop)
         struct doorway *doorway = &loop->doorways[i];
         uv_close((uv_handle_t *)&doorway->ready, NULL);
         uv_close((uv_handle_t *)&doorway->watch, NULL);
+        uv_close((uv_handle_t *)&doorway->incoming, NULL);
         http_destroy(&doorway->http);
     }
     loop->doorway_count = 0;
@@ -352,17 +372,21 @@ enum error loop_add_door(struct loop *loop, struct http_options *options, struct
     if (error != ERROR_NONE)
         return error;
     doorway->loop = loop;
-    int code = uv_poll_init(&loop->uv, &doorway->ready, http_fd(doorway->http));
-    bool begun = code == 0;
-    if (begun)
-        code = uv_poll_init(&loop->uv, &doorway->watch, http_watch_fd(doorway->http));
+    uv_poll_t *polls[] = {&doorway->ready, &doorway->watch, &doorway->incoming};
+    const int fds[] = {http_fd(doorway->http), http_watch_fd(doorway->http),
+                       http_accept_fd(doorway->http)};
+    int code = 0, begun = 0;
+    while (begun < 3 && code == 0) {
+        code = uv_poll_init(&loop->uv, polls[begun], fds[begun]);
+        if (code == 0)
+            polls[begun++]->data = doorway;
+    }
     if (code != 0) {
-        if (begun)
-            uv_close((uv_handle_t *)&doorway->ready, NULL);
+        while (begun > 0)
+            uv_close((uv_handle_t *)polls[--begun], NULL);
         http_destroy(&doorway->http);
         return cannot_watch(code, failure);
     }
-    doorway->ready.data = doorway->watch.data = doorway;
     doorway->unread = true;
     loop->doorway_count++;
     return ERROR_NONE;
@@ -409,6 +433,7 @@ void loop_run_here(struct loop *loop)
     for (int i = 0; i < loop->doorway_count; i++) {
         uv_poll_start(&loop->doorways[i].ready, UV_READABLE, on_ready);
         uv_poll_start(&loop->doorways[i].watch, UV_READABLE, on_watch);
+        uv_poll_start(&loop->doorways[i].incoming, UV_READABLE, on_incoming);
     }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
 }

@@ -30,7 +30,7 @@ ERROR_MUST_CHECK enum error loop_create(struct queue *queue, int number, struct 
  * on the thread that ran it. */
 void loop_destroy(struct loop **loop);
 
-/* Before the loop runs. options' mailbox is filled in here; its listen_fd is taken in any case. */
+/* Before the loop runs. options' mailbox is filled in here; its sockets are taken in any case. */
 ERROR_MUST_CHECK enum error loop_add_door(struct loop *loop, struct http_options *options,
                                           struct failure *failure);
 /* Before the loop runs. fd: an eventfd that engines write to when there is something to reap. */

@@ -55,6 +55,7 @@ struct daemon {
     int loop_count;
     struct drain *drain;
     _Atomic int64_t connections;
+    struct http_peer_key peer_key;
     bool engines_stopped;
 };
 
@@ -214,11 +215,13 @@ static enum error add_door(struct daemon *daemon, struct loop *loop, int fd,
                            enum exchange_listener listener, struct failure *failure)
 {
     struct http_options options = {
-        .listen_fd = fd,
+        .listen_fds = &fd,
+        .listen_count = 1,
         .listener = listener,
         .handlers = daemon->handlers,
         .metrics = daemon->metrics,
         .connections = &daemon->connections,
+        .peer_key = daemon->peer_key,
         .limits = config_http_limits(&daemon->config),
     };
     return loop_add_door(loop, &options, failure);
@@ -384,6 +387,7 @@ int main(int argc, char **argv)
     size_arena(&daemon.config);
     daemon.loop_count = config_loops(&daemon.config, count_cores());
     daemon.services.live = true;
+    http_peer_key_make(&daemon.peer_key);
 
     enum error error = start(&daemon, &failure);
     if (error == ERROR_NONE) {

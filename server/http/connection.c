@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/http/peer.h"
 #include "server/http/private.h"
 
 static void open_connection(struct http *http, struct MHD_Connection *library, void **context)
@@ -29,7 +28,7 @@ static void open_connection(struct http *http, struct MHD_Connection *library, v
     c->fd = MHD_get_connection_info(library, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     c->slot = slot;
     c->generation = (generation + 1) & 0x7fffffff;
-    c->client = http_peer_number(c->fd);
+    c->peer = http->newcomer;
     int64_t open = atomic_fetch_add(http->options.connections, 1) + 1;
     c->over = open > http->options.limits.connections_max;
     atomic_fetch_add(&http->open, 1);
@@ -51,6 +50,7 @@ static void close_connection(struct http__connection *c)
         watch_linger(http->watch, c->fd, http->now_ns);
     http__set_deadline(c, 0);
     http->free_slots[http->free_count++] = c->slot;
+    accept_resume(http->accept);
     atomic_fetch_sub(&http->open, 1);
     atomic_fetch_sub(http->options.connections, 1);
     metric_add(http->open_gauge, (uint64_t)-1);

@@ -4,7 +4,6 @@
  * Threads: one event loop's.
  */
 #include <assert.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #define DRIVE_ROUNDS 8                /* before the queue is looked after */
 #define LINGER_MAX 1024
 #define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
-#define QUIESCE_ROUNDS 512              /* of ten connections */
 /* Above the limit, to be refused with words; further ones stay in the backlog. */
 #define SPARE_CONNECTIONS 64
 
@@ -58,12 +56,21 @@ static bool make_slots(struct http *http)
 
 static struct MHD_Daemon *start(struct http *http)
 {
-    return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http__on_request, http,
-        MHD_OPTION_LISTEN_SOCKET, http->options.listen_fd, MHD_OPTION_NOTIFY_COMPLETED,
-        http__on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, http__on_connection, http,
-        MHD_OPTION_URI_LOG_CALLBACK, http__on_target, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        POOL_BYTES, MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0,
+                            NULL, NULL, http__on_request, http, MHD_OPTION_NOTIFY_COMPLETED,
+                            http__on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
+                            http__on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, http__on_target,
+                            http, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_END);
+}
+
+/* accept_taker: hands the socket over to the library, which closes it where it cannot take it. */
+static void take(void *context, int fd, const struct sockaddr *address, socklen_t length)
+{
+    struct http *http = context;
+    http_peer_read(address, fd, &http->options.peer_key, &http->newcomer);
+    (void)MHD_add_connection(http->daemon, fd, address, length);
+    http->stirred = true;
 }
 
 enum error http_create(const struct http_options *options, struct http **result,
@@ -71,20 +78,23 @@ enum error http_create(const struct http_options *options, struct http **result,
 {
     struct http *http = calloc(1, sizeof *http);
     if (http == NULL) {
-        close(options->listen_fd);
+        for (int i = 0; i < options->listen_count; i++)
+            close(options->listen_fds[i]);
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     }
+    enum error error = accept_create(options->listen_fds, options->listen_count, take, http,
+                                     &http->accept, failure);
     http->options = *options;
     http->now_ns = clock_now_ns();
     http_count_init(&http->count, options->metrics);
     http->open_gauge = metric_series(options->metrics, METRIC_CONNECTIONS);
-    enum error error = watch_create(LINGER_MAX, &http->watch, failure);
+    if (error == ERROR_NONE)
+        error = watch_create(LINGER_MAX, &http->watch, failure);
     if (error == ERROR_NONE && !make_slots(http))
         error = failure_set(failure, ERROR_INTERNAL, "out of memory");
     if (error == ERROR_NONE && (http->daemon = start(http)) == NULL)
         error = failure_set(failure, ERROR_INTERNAL, "libmicrohttpd does not start");
     if (error != ERROR_NONE) {
-        close(options->listen_fd);
         http_destroy(&http);
         return error;
     }
@@ -106,6 +116,7 @@ void http_destroy(struct http **result)
     }
     if (http->daemon != NULL)
         MHD_stop_daemon(http->daemon);
+    accept_destroy(&http->accept);
     watch_destroy(&http->watch);
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
         if (http->connections[slot] != NULL)
@@ -191,9 +202,16 @@ void http_watch(struct http *http)
     watch_run(http->watch, http__on_left, http);
 }
 
+void http_accept(struct http *http)
+{
+    http->now_ns = clock_now_ns();
+    (void)accept_run(http->accept, http->free_count, http->now_ns);
+}
+
 void http_tick(struct http *http)
 {
     http->now_ns = clock_now_ns();
+    accept_tick(http->accept, http->now_ns);
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0 && http->deadlines[slot] <= http->now_ns)
             http__on_deadline(http->connections[slot]);
@@ -222,14 +240,7 @@ void http_quiesce(struct http *http, uint64_t within_ns)
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0)
             http__set_deadline(http->connections[slot], http->deadlines[slot]);
-    /* Connections that wait to be accepted would be reset by the closing: no more may queue up
-     * (beyond one, which is the least there is), and those that did are taken in first. */
-    struct pollfd waiting = {.fd = http->options.listen_fd, .events = POLLIN};
-    (void)listen(waiting.fd, 0);
-    for (int i = 0; i < QUIESCE_ROUNDS && poll(&waiting, 1, 0) == 1; i++)
-        (void)http_drive(http);
-    if (MHD_quiesce_daemon(http->daemon) != MHD_INVALID_SOCKET)
-        close(waiting.fd);
+    accept_close(http->accept, http->free_count, http->now_ns);
 }
 
 int64_t http_busy(const struct http *http)
@@ -260,4 +271,9 @@ int http_fd(const struct http *http)
 int http_watch_fd(const struct http *http)
 {
     return watch_fd(http->watch);
+}
+
+int http_accept_fd(const struct http *http)
+{
+    return accept_fd(http->accept);
 }

@@ -1,12 +1,13 @@
-/* server/http/http.h: the HTTP door: one libmicrohttpd daemon on one listening socket, inside an
- * event loop.
+/* server/http/http.h: the HTTP door: one libmicrohttpd daemon with listening sockets of its own,
+ * inside an event loop.
  *
  * The door frames requests and answers; what they mean is handlers' business. It is the only user
  * of libmicrohttpd, which it hides: it lends handlers a `struct exchange` for each request.
  *
  * What the door adds to the library: a guard against requests with two readings (guard.h),
  * absolute deadlines for every phase of a connection, notice of clients that leave while they wait
- * (watch.h), closing without a reset, and an orderly end.
+ * (watch.h), its own taking in of connections (accept.h), closing without a reset, and an orderly
+ * end.
  *
  * Threads: one event loop's, but for the counts at the end.
  */
@@ -21,6 +22,7 @@
 #include "base/mailbox.h"
 #include "base/metric.h"
 #include "handlers/exchange.h"
+#include "server/http/peer.h"
 
 struct http;
 
@@ -34,30 +36,35 @@ struct http_limits {
 };
 
 struct http_options {
-    int listen_fd;                   /* takes: bound and listening, non-blocking */
+    const int *listen_fds;           /* takes: bound and listening, non-blocking */
+    int listen_count;                /* at least one */
     enum exchange_listener listener; /* which routes exist here */
     struct handlers *handlers;       /* borrowed, as all below */
     struct metric_registry *metrics; /* */
     struct mailbox *mailbox;         /* of the event loop */
     _Atomic int64_t *connections;    /* open ones of all doors, counted by the doors */
+    struct http_peer_key peer_key;   /* the same for all doors */
     struct http_limits limits;
 };
 
-/* Takes options->listen_fd, also when it fails. */
+/* Takes the sockets of options->listen_fds, also when it fails. */
 ERROR_MUST_CHECK enum error http_create(const struct http_options *options, struct http **http,
                                         struct failure *failure);
 /* Closes all connections, ending their exchanges; nulls *http. */
 void http_destroy(struct http **http);
 
-int http_fd(const struct http *http);       /* lent: readable when http_drive has work */
-int http_watch_fd(const struct http *http); /* lent: readable when http_watch has work */
+int http_fd(const struct http *http);        /* lent: readable when http_drive has work */
+int http_watch_fd(const struct http *http);  /* lent: readable when http_watch has work */
+int http_accept_fd(const struct http *http); /* lent: readable when http_accept has work */
 
 /* Reads, calls handlers, writes, until nothing is ready. true when it stopped earlier, to let
  * others run: call it again soon. */
 bool http_drive(struct http *http);
-/* Whether an answer was given since the last http_drive, which must send it. */
+/* Whether something was done since the last http_drive that it must go on with. */
 bool http_stirred(const struct http *http);
 void http_watch(struct http *http);
+/* Takes in connections that wait. */
+void http_accept(struct http *http);
 /* Deadlines. Call it every 10 ms while http_busy, every 100 ms at least. */
 void http_tick(struct http *http);
 

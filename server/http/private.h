@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "handlers/handlers.h"
+#include "server/http/accept.h"
 #include "server/http/http.h"
 #include "server/http/count.h"
 #include "server/http/guard.h"
@@ -53,7 +54,7 @@ struct http__connection {
     struct MHD_Connection *library;
     int fd;
     uint32_t slot, generation; /* generation: the slot's, to recognise late events */
-    uint32_t client;
+    struct http_peer peer;
     enum http__phase phase;
     bool over;           /* above the limit: answered 503 */
     bool left;           /* the client has closed its sending side */
@@ -86,6 +87,8 @@ struct http {
     struct http_options options;
     struct MHD_Daemon *daemon;
     struct watch *watch;
+    struct accept *accept;
+    struct http_peer newcomer; /* of the connection that is being handed to the library */
     struct http_count count;
     struct metric_series *open_gauge;
     bool stirred, draining;

@@ -194,7 +194,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .content_length = c->frame.content_length,
         .chunked = c->frame.chunked,
         .expect_continue = c->frame.expect_continue,
-        .client = c->client,
+        .client = c->peer.number,
         .arrived_ns = now_ns,
         .deadline_ns = c->first_deadline_ns,
         .listener = options->listener,

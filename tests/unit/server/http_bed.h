@@ -168,7 +168,9 @@ static inline void set_up(struct http_limits limits)
     bed.metrics = metric_registry_create();
     bed.connections = 0;
     mailbox_init(&bed.box, no_wake, NULL);
-    struct http_options options = {.listen_fd = listen_take(&sockets, 0),
+    int fd = listen_take(&sockets, 0);
+    struct http_options options = {.listen_fds = &fd,
+                                   .listen_count = 1,
                                    .metrics = bed.metrics,
                                    .mailbox = &bed.box,
                                    .connections = &bed.connections,
@@ -221,8 +223,10 @@ static inline void say(int fd, const char *text)
 static inline void turn(void)
 {
     struct pollfd ready[] = {{.fd = http_fd(bed.http), .events = POLLIN},
+                             {.fd = http_accept_fd(bed.http), .events = POLLIN},
                              {.fd = http_watch_fd(bed.http), .events = POLLIN}};
-    poll(ready, 2, 1);
+    poll(ready, 3, 1);
+    http_accept(bed.http);
     http_watch(bed.http);
     http_tick(bed.http);
     (void)http_drive(bed.http);

@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,30 +18,78 @@
 #include "server/http/peer.h"
 #include "server/http/raw.h"
 
-static uint32_t number(int family, const char *address, uint16_t port)
+static struct http_peer_key key = {{1, 2}};
+
+static struct http_peer peer_of(int family, const char *address, uint16_t port)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     void *bytes = family == AF_INET ? (void *)&v4.sin_addr : (void *)&v6.sin6_addr;
+    struct http_peer peer;
     assert_int_equal(inet_pton(family, address, bytes), 1);
-    return http_peer_hash(family == AF_INET ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6);
+    http_peer_read(family == AF_INET ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6, -1, &key,
+                   &peer);
+    return peer;
+}
+
+static uint32_t number(int family, const char *address, uint16_t port)
+{
+    return peer_of(family, address, port).number;
 }
 
 static void test_peers(void **state)
 {
+    char text[HTTP_PEER_TEXT], expected[HTTP_PEER_TEXT];
+    struct http_peer peer;
     int pair[2];
     (void)state;
     uint32_t one = number(AF_INET, "192.0.2.1", 1000);
     assert_int_equal(one, number(AF_INET, "192.0.2.1", 2000));
     assert_int_not_equal(one, number(AF_INET, "192.0.2.2", 1000));
     assert_int_equal(one, number(AF_INET6, "::ffff:192.0.2.1", 5));
-    assert_int_equal(number(AF_INET6, "2001:db8::1", 1), number(AF_INET6, "2001:db8::1", 2));
-    assert_int_not_equal(number(AF_INET6, "2001:db8::1", 1), number(AF_INET6, "2001:db8::2", 1));
+    /* A host has as many addresses of its network as it likes. */
+    assert_int_equal(number(AF_INET6, "2001:db8::1", 1), number(AF_INET6, "2001:db8::2:3", 2));
+    assert_int_not_equal(number(AF_INET6, "2001:db8::1", 1),
+                         number(AF_INET6, "2001:db8:0:1::1", 1));
+
+    peer = peer_of(AF_INET6, "::ffff:192.0.2.1", 5);
+    http_peer_show(&peer, text);
+    assert_string_equal(text, "192.0.2.1");
+    peer = peer_of(AF_INET6, "2001:db8::2:3", 5);
+    http_peer_show(&peer, text);
+    assert_string_equal(text, "2001:db8::2:3");
+
+    struct sockaddr unix_name = {.sa_family = AF_UNIX};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    assert_int_equal(http_peer_number(pair[0]), http_peer_number(pair[1])); /* the same user */
+    http_peer_read(&unix_name, pair[0], &key, &peer);
+    one = peer.number;
+    http_peer_read(&unix_name, pair[1], &key, &peer);
+    assert_int_equal(one, peer.number); /* the same user */
+    http_peer_show(&peer, text);
+    snprintf(expected, sizeof expected, "uid %lu", (unsigned long)getuid());
+    assert_string_equal(text, expected);
     close(pair[0]);
     close(pair[1]);
-    assert_int_equal(http_peer_number(-1), 0);
+    http_peer_read(&unix_name, -1, &key, &peer);
+    assert_int_equal(peer.number, 0);
+    http_peer_show(&peer, text);
+    assert_string_equal(text, "unknown");
+}
+
+/* The numbers depend on all of the key, which is random. */
+static void test_peer_key(void **state)
+{
+    (void)state;
+    uint32_t before = number(AF_INET, "192.0.2.1", 1);
+    for (int word = 0; word < 2; word++) {
+        key.words[word] ^= UINT64_C(1) << 40;
+        assert_int_not_equal(before, number(AF_INET, "192.0.2.1", 1));
+        key.words[word] ^= UINT64_C(1) << 40;
+    }
+    struct http_peer_key first = {0}, second = {0};
+    http_peer_key_make(&first);
+    http_peer_key_make(&second);
+    assert_memory_not_equal(&first, &second, sizeof first);
 }
 
 static void test_raw(void **state)
@@ -107,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_peer_key),
         cmocka_unit_test(test_raw),
         cmocka_unit_test(test_count),
     };

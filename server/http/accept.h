@@ -1,0 +1,49 @@
+/* server/http/accept.h: how connections come in: the listening sockets of one door.
+ *
+ * The HTTP library does not listen: it is handed sockets. So what has to happen before the first
+ * byte of HTTP happens here, and a door has as many listening sockets as it is given.
+ *
+ * The sockets are in an epoll set of their own, level-triggered, that the event loop polls. They
+ * leave it while no connection can be taken: until accept_resume where the door has no room, for
+ * ACCEPT_PAUSE_NS where the process has no descriptors left. Clients then wait in the backlog, and
+ * the loop does not spin.
+ *
+ * Threads: one event loop's. Cost: two system calls a turn, and one a connection.
+ */
+#ifndef SERVER_HTTP_ACCEPT_H
+#define SERVER_HTTP_ACCEPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+#define ACCEPT_MAX 64                             /* connections taken in a turn */
+#define ACCEPT_PAUSE_NS (100 * UINT64_C(1000000)) /* without descriptors, before the next try */
+
+struct accept;
+
+/* Takes fd: connected, non-blocking, close-on-exec. */
+typedef void accept_taker(void *context, int fd, const struct sockaddr *address, socklen_t length);
+
+/* Takes the listening sockets, non-blocking, also when it fails. */
+ERROR_MUST_CHECK enum error accept_create(const int *fds, int count, accept_taker *taker,
+                                          void *context, struct accept **accept,
+                                          struct failure *failure);
+void accept_destroy(struct accept **accept); /* closes the sockets */
+
+int accept_fd(const struct accept *accept); /* lent: readable when accept_run has work */
+
+/* Hands over connections that wait, but no more than room and ACCEPT_MAX; how many. */
+int accept_run(struct accept *accept, int64_t room, uint64_t now_ns);
+/* There is room again. Cheap where nothing was paused. */
+void accept_resume(struct accept *accept);
+/* Ends pauses for want of descriptors. Call it every 100 ms or so. */
+void accept_tick(struct accept *accept, uint64_t now_ns);
+
+/* Hands over what waits, as far as there is room, and closes the listening sockets. No client that
+ * has connected is reset, unless it does so in this very moment. */
+void accept_close(struct accept *accept, int64_t room, uint64_t now_ns);
+
+#endif
