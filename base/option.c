@@ -204,10 +204,24 @@ static int find_row(const struct option_table *table, const char *name, size_t l
     return -1;
 }
 
-/* Notes a value, unless a stronger giver has given one. Twice by the same giver is an error. */
+/* A list that is given again grows. */
+static enum error extend(struct parse *parse, struct given *given, const char *value)
+{
+    char *joined = NULL;
+    if (asprintf(&joined, "%s,%s", given->value, value) < 0)
+        return failure_set(parse->failure, ERROR_INTERNAL, "Out of memory for the options.");
+    free(given->value);
+    given->value = joined;
+    return ERROR_NONE;
+}
+
+/* Notes a value, unless a stronger giver has given one. Twice by the same giver is an error, unless
+ * the option is a list. */
 static enum error note(struct parse *parse, int row, enum giver giver, int line, const char *value)
 {
     struct given *given = &parse->given[row];
+    if (given->giver == giver && parse->table->rows[row].kind == OPTION_LIST)
+        return extend(parse, given, value);
     if (given->giver == giver) {
         char place[3 * SHOWN_MAX];
         struct text text;
@@ -419,7 +433,7 @@ static enum error read_values(const struct parse *parse, void *configuration)
         const struct given *given = &parse->given[i];
         const char *value = given->giver == GIVER_DEFAULT ? row->initial : given->value;
         if (value == NULL) {
-            assert(row->kind == OPTION_TEXT);
+            assert(option__may_lack(row));
             continue;
         }
         enum error error = option__read(row, value, configuration);
@@ -456,11 +470,6 @@ enum error option_parse(const struct option_table *table, int argc, char *const 
 
 void option_free(const struct option_table *table, void *configuration)
 {
-    for (size_t i = 0; i < table->count; i++) {
-        if (table->rows[i].kind != OPTION_TEXT)
-            continue;
-        char **text = option__text(&table->rows[i], configuration);
-        free(*text);
-        *text = NULL;
-    }
+    for (size_t i = 0; i < table->count; i++)
+        option__clear(&table->rows[i], configuration);
 }

@@ -24,13 +24,22 @@ enum option_kind {
     OPTION_BOOL,     /* bool; true/false, on/off, yes/no, 1/0; a bare flag is true */
     OPTION_TEXT,     /* char *, owned by the configuration */
     OPTION_CHOICE,   /* int, index into choices */
+    OPTION_LIST,     /* struct option_list: texts with commas between, or given several times */
+};
+
+#define OPTION_LIST_MAX 64 /* texts in a list */
+
+/* Owned by the configuration. Zeroed: none. No text is empty or holds a comma. */
+struct option_list {
+    char **items;
+    int count;
 };
 
 struct option_row {
     const char *flag; /* without the dashes */
     enum option_kind kind;
     size_t offset;           /* of the field in the configuration struct */
-    const char *initial;     /* default, as a user would write it; NULL for TEXT: none */
+    const char *initial;     /* default, as a user would write it; NULL for TEXT, LIST: none */
     int64_t min, max;        /* bounds of INT, BYTES, DURATION, in the field's unit, inclusive */
     const char *choices;     /* "json|text" for CHOICE */
     const char *placeholder; /* "HOST:PORT" in --help */
@@ -47,16 +56,17 @@ struct option_table {
 /* Fills *configuration (zeroed by the caller). `--config FILE` (INVERTD_CONFIG) names the file;
  * it is itself a row's business: the table must hold a TEXT row "config". On ERROR_BAD_OPTION the
  * failure names the option, where it came from, the value and what is allowed. Stray arguments and
- * repeated flags are errors. environment: as environ(7). An unknown INVERTD_* variable is an error
- * too, save those that Kubernetes sets in every pod for a Service whose name begins as the prefix
- * does: INVERTD_SERVICE_HOST, INVERTD_SERVICE_PORT and what begins so, INVERTD_PORT,
+ * repeated
+ * options that are no lists are errors. environment: as environ(7). An unknown INVERTD_* variable
+ * is an error too, save those that Kubernetes sets in every pod for a Service whose name begins as
+ * the prefix does: INVERTD_SERVICE_HOST, INVERTD_SERVICE_PORT and what begins so, INVERTD_PORT,
  * INVERTD_PORT_8000_TCP and what begins so, with or without words between (INVERTD_BLUE_PORT). On
  * any error the configuration holds nothing to free. --help, --version and --print-config are not
  * options: main looks for them first. */
 ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int argc,
                                          char *const *argv, char *const *environment,
                                          void *configuration, struct failure *failure);
-void option_free(const struct option_table *table, void *configuration); /* the TEXT fields */
+void option_free(const struct option_table *table, void *configuration); /* TEXT, LIST */
 
 void option_print_help(const struct option_table *table, FILE *stream);
 /* As a configuration file that would give the same configuration, each row with its help. */

@@ -48,7 +48,7 @@ static void append_default(const struct option_row *row, struct text *words)
         text_puts(words, "Default empty");
     else
         text_printf(words, "Default %s", row->initial);
-    if (row->kind != OPTION_TEXT) {
+    if (!option__may_lack(row)) {
         text_puts(words, "; give ");
         option__allowed(row, words);
     }
@@ -108,8 +108,7 @@ void option_print_config(const struct option_table *table, const void *configura
         append_wrapped(&page, "# ", words.data != NULL ? words.data : "");
         text_free(&words);
         option__show(row, configuration, &words);
-        bool none = row->kind == OPTION_TEXT &&
-                    *(char *const *)((const char *)configuration + row->offset) == NULL;
+        bool none = option__lacks(row, configuration);
         text_printf(&page, "%s%s = ", none ? "# " : "", row->flag);
         if (!none)
             append_file_value(&page, words.data != NULL ? words.data : "");

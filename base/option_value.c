@@ -53,10 +53,36 @@ static void *field_of(const struct option_row *row, void *configuration)
     return (char *)configuration + row->offset;
 }
 
-char **option__text(const struct option_row *row, void *configuration)
+bool option__may_lack(const struct option_row *row)
 {
-    assert(row->kind == OPTION_TEXT);
-    return (char **)field_of(row, configuration);
+    return row->kind == OPTION_TEXT || row->kind == OPTION_LIST;
+}
+
+bool option__lacks(const struct option_row *row, const void *configuration)
+{
+    const void *field = (const char *)configuration + row->offset;
+    if (row->kind == OPTION_LIST)
+        return ((const struct option_list *)field)->count == 0;
+    return row->kind == OPTION_TEXT && *(char *const *)field == NULL;
+}
+
+static void clear_list(struct option_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct option_list){0};
+}
+
+void option__clear(const struct option_row *row, void *configuration)
+{
+    void *field = field_of(row, configuration);
+    if (row->kind == OPTION_LIST)
+        clear_list(field);
+    if (row->kind != OPTION_TEXT)
+        return;
+    free(*(char **)field);
+    *(char **)field = NULL;
 }
 
 /* ---- Reading ---- */
@@ -111,6 +137,36 @@ static bool has_control(const char *text)
     return false;
 }
 
+static enum error read_list(const char *value, struct option_list *list)
+{
+    assert(list->count == 0);
+    if (has_control(value))
+        return ERROR_BAD_OPTION;
+    list->items = calloc(OPTION_LIST_MAX, sizeof list->items[0]);
+    enum error error = list->items == NULL ? ERROR_INTERNAL : ERROR_NONE;
+    for (const char *part = value; error == ERROR_NONE; part++) {
+        part += strspn(part, " ");
+        size_t length = strcspn(part, ","), bytes = length;
+        while (bytes > 0 && part[bytes - 1] == ' ')
+            bytes--;
+        if (bytes == 0 || list->count == OPTION_LIST_MAX) {
+            error = ERROR_BAD_OPTION;
+            break;
+        }
+        list->items[list->count] = strndup(part, bytes);
+        if (list->items[list->count] == NULL)
+            error = ERROR_INTERNAL;
+        else
+            list->count++;
+        part += length;
+        if (*part == '\0')
+            break;
+    }
+    if (error != ERROR_NONE)
+        clear_list(list);
+    return error;
+}
+
 enum error option__read(const struct option_row *row, const char *value, void *configuration)
 {
     void *field = field_of(row, configuration);
@@ -143,6 +199,8 @@ enum error option__read(const struct option_row *row, const char *value, void *c
         assert(*(char **)field == NULL);
         *(char **)field = copy;
         return ERROR_NONE;
+    case OPTION_LIST:
+        return read_list(value, field);
     }
     assert(!"an option's kind");
     return ERROR_INTERNAL;
@@ -170,6 +228,12 @@ static void show_choice(const char *choices, int index, struct text *text)
     text_append(text, choice, length);
 }
 
+static void show_list(const struct option_list *list, struct text *text)
+{
+    for (int i = 0; i < list->count; i++)
+        text_printf(text, "%s%s", i > 0 ? "," : "", list->items[i]);
+}
+
 void option__show(const struct option_row *row, const void *configuration, struct text *text)
 {
     const void *field = (const char *)configuration + row->offset;
@@ -188,6 +252,9 @@ void option__show(const struct option_row *row, const void *configuration, struc
     case OPTION_TEXT:
         if (*(char *const *)field != NULL)
             text_puts(text, *(char *const *)field);
+        break;
+    case OPTION_LIST:
+        show_list(field, text);
         break;
     }
 }
@@ -243,6 +310,10 @@ void option__allowed(const struct option_row *row, struct text *text)
     case OPTION_TEXT:
         text_printf(text, "%s, without control characters",
                     row->placeholder != NULL ? row->placeholder : "a text");
+        break;
+    case OPTION_LIST:
+        text_printf(text, "%s, or up to %d of them with commas between",
+                    row->placeholder != NULL ? row->placeholder : "a text", OPTION_LIST_MAX);
         break;
     }
 }

@@ -36,12 +36,13 @@ static const struct option_row rows[] = {
      .help = "Read further options from FILE, lines of `key = value`."},
     /* Listeners */
     {.flag = "listen",
-     .kind = OPTION_TEXT,
+     .kind = OPTION_LIST,
      .offset = FIELD(listen),
      .initial = "127.0.0.1:8000",
      .placeholder = "HOST:PORT|unix:PATH",
-     .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, or "
-             "a unix socket."},
+     .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, "
+             "[::]:8000 for every address of both families, or a unix socket. May be given several "
+             "times."},
     {.flag = "metrics-listen",
      .kind = OPTION_TEXT,
      .offset = FIELD(metrics_listen),
@@ -51,7 +52,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(port_file),
      .placeholder = "FILE",
-     .help = "Write the main listener's port number to FILE once the service listens."},
+     .help = "Write the first port that is listened on to FILE once the service listens. A "
+             "symbolic link is refused."},
     /* Size */
     {.flag = "loops",
      .kind = OPTION_INT,

@@ -18,7 +18,8 @@
 #define CONFIG_LOOPS_MAX 64
 
 struct config {
-    char *config, *listen, *metrics_listen, *port_file, *cpu, *log_file;
+    struct option_list listen;
+    char *config, *metrics_listen, *port_file, *cpu, *log_file;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
     int64_t loops, threads, pool_threads, pool_max;

@@ -66,7 +66,7 @@ static struct listen_file look_at(const char *path)
 
 /* Removes the file unless another daemon has put its own there since. Once the file is gone its
  * inode's number may be that other file's: so the time counts too. */
-static void remove_own(struct listen_file *own, const char *path)
+void listen_remove(struct listen_file *own, const char *path)
 {
     struct listen_file now = look_at(path);
     if (own->exists && now.exists && now.device == own->device && now.inode == own->inode &&
@@ -85,10 +85,19 @@ static enum error cannot(const char *name, struct failure *failure)
                        number == EADDRINUSE ? "it is in use already" : strerror(number));
 }
 
-static bool set_flag(int fd, int level, int option)
+static bool set_flag(int fd, int level, int option, bool on)
 {
-    int one = 1;
-    return setsockopt(fd, level, option, &one, sizeof one) == 0;
+    int value = on;
+    return setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+/* [::] takes IPv4 connections too, whatever the system's default is; other addresses do not. */
+static bool set_families(int fd, const struct addrinfo *info)
+{
+    if (info->ai_family != AF_INET6)
+        return true;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)info->ai_addr;
+    return set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, !IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr));
 }
 
 static int port_of(int fd)
@@ -110,12 +119,11 @@ static int bind_tcp(const struct addrinfo *info, bool first, bool shared)
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* REUSEADDR: old connections in TIME_WAIT do not count. V6ONLY: [::] leaves IPv4 alone. */
-    bool good = set_flag(fd, SOL_SOCKET, SO_REUSEADDR) &&
-                (info->ai_family != AF_INET6 || set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY)) &&
-                (first || set_flag(fd, SOL_SOCKET, SO_REUSEPORT)) &&
+    /* REUSEADDR: old connections in TIME_WAIT do not count. */
+    bool good = set_flag(fd, SOL_SOCKET, SO_REUSEADDR, true) && set_families(fd, info) &&
+                (first || set_flag(fd, SOL_SOCKET, SO_REUSEPORT, true)) &&
                 bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
-                (!first || !shared || set_flag(fd, SOL_SOCKET, SO_REUSEPORT)) &&
+                (!first || !shared || set_flag(fd, SOL_SOCKET, SO_REUSEPORT, true)) &&
                 listen(fd, BACKLOG) == 0;
     if (good)
         return fd;
@@ -233,30 +241,33 @@ void listen_close(struct listen *sockets)
         if (sockets->fds[i] >= 0)
             close(sockets->fds[i]);
     sockets->count = 0;
-    remove_own(&sockets->socket_file, sockets->address.path);
+    listen_remove(&sockets->socket_file, sockets->address.path);
 }
 
-enum error listen_write_port(struct listen *sockets, const char *path, struct failure *failure)
+static enum error cannot_write(const char *why, struct failure *failure)
+{
+    return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s", why);
+}
+
+enum error listen_write_port(int port, const char *path, struct listen_file *written,
+                             struct failure *failure)
 {
     char temporary[4096];
+    struct stat target;
     int length = snprintf(temporary, sizeof temporary, "%s.new", path);
     if (length < 0 || (size_t)length >= sizeof temporary)
-        return failure_set(failure, ERROR_INTERNAL, "the path of the port file is too long");
-    FILE *file = fopen(temporary, "we");
-    if (file == NULL)
-        return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s",
-                           strerror(errno));
-    bool good = fprintf(file, "%d\n", sockets->port) > 0;
-    good &= fclose(file) == 0;
-    struct listen_file written = look_at(temporary); /* a rename changes none of it */
+        return cannot_write("its path is too long", failure);
+    if (lstat(path, &target) == 0 && S_ISLNK(target.st_mode))
+        return cannot_write("it is a symbolic link", failure);
+    unlink(temporary); /* of a daemon that was killed */
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return cannot_write(strerror(errno), failure);
+    bool good = dprintf(fd, "%d\n", port) > 0;
+    good &= close(fd) == 0;
+    struct listen_file made = look_at(temporary); /* a rename changes none of it */
     if (!good || rename(temporary, path) != 0)
-        return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s",
-                           strerror(errno));
-    sockets->port_file = written;
+        return cannot_write(strerror(errno), failure);
+    *written = made;
     return ERROR_NONE;
-}
-
-void listen_remove_port(struct listen *sockets, const char *path)
-{
-    remove_own(&sockets->port_file, path);
 }

@@ -1,4 +1,5 @@
-/* server/listen.h: listening sockets: one for each event loop, all on one address.
+/* server/listen.h: listening sockets: one for each event loop, all on one address. [::] is both
+ * families' any; any other IPv6 address, like any IPv4 address, is its own family's alone.
  *
  * A TCP port is shared by the loops through SO_REUSEPORT, which would also share it with another
  * daemon of the same user without a word: so the first socket is bound without it, and only then
@@ -41,7 +42,7 @@ struct listen {
     int port; /* the one that was taken; 0 for a unix socket */
     int count;
     int fds[LISTEN_MAX]; /* -1: given away by listen_take */
-    struct listen_file socket_file, port_file;
+    struct listen_file socket_file;
 };
 
 /* "127.0.0.1:8000", "[::1]:8000", "localhost:0", "unix:/run/invertd.sock". BAD_OPTION with what is
@@ -59,10 +60,11 @@ int listen_take(struct listen *sockets, int index);
  * now. Safe on a zeroed struct. */
 void listen_close(struct listen *sockets);
 
-/* Writes "PORT\n" to the file, in one step: a reader sees all of it or no file. */
-ERROR_MUST_CHECK enum error listen_write_port(struct listen *sockets, const char *path,
-                                              struct failure *failure);
-/* Removes what listen_write_port wrote, unless the file is another daemon's by now. */
-void listen_remove_port(struct listen *sockets, const char *path);
+/* Writes "PORT\n" to the file, in one step: a reader sees all of it or no file. A symbolic link at
+ * the path is an error, and none is ever followed. */
+ERROR_MUST_CHECK enum error listen_write_port(int port, const char *path,
+                                              struct listen_file *written, struct failure *failure);
+/* Removes a file that was written or made, unless it is another daemon's by now. */
+void listen_remove(struct listen_file *own, const char *path);
 
 #endif

@@ -18,7 +18,7 @@
 #include "queue/queue.h"
 #include "server/http/http.h"
 
-#define LOOP_DOORS_MAX 2
+#define LOOP_DOORS_MAX 4 /* for work and for operations, on unix sockets and on others */
 
 struct loop;
 

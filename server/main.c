@@ -22,7 +22,7 @@
 #include "server/config.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
-#include "server/listen.h"
+#include "server/listeners.h"
 #include "server/loop.h"
 #include "server/machine.h"
 #include "version.h"
@@ -42,8 +42,7 @@ enum exit_code {
 
 struct daemon {
     struct config config;
-    struct listen_address main_address, metrics_address;
-    struct listen main_listen, metrics_listen;
+    struct listeners listeners;
     struct arena *arena;
     struct metric_registry *metrics;
     struct queue *queue;
@@ -61,20 +60,11 @@ struct daemon {
 
 /* ---- Ends ---- */
 
-/* What others find this daemon by. */
-static void remove_files(struct daemon *daemon)
-{
-    listen_close(&daemon->metrics_listen);
-    listen_close(&daemon->main_listen);
-    if (daemon->config.port_file != NULL)
-        listen_remove_port(&daemon->main_listen, daemon->config.port_file);
-}
-
 /* When an orderly end cannot be had: engines end by themselves when this process does. */
 static _Noreturn void give_up(struct daemon *daemon, const char *why)
 {
     log_line(LOG_ERROR, "ending at once", "why", LOG_STR, why, NULL);
-    remove_files(daemon);
+    listeners_close(&daemon->listeners);
     _exit(EXIT_TROUBLE);
 }
 
@@ -132,15 +122,6 @@ static enum error raise_descriptors(const struct daemon *daemon, struct failure 
                  "limit", LOG_I64, (int64_t)limit.rlim_cur, "needed", LOG_I64, (int64_t)needed,
                  NULL);
     return ERROR_NONE;
-}
-
-static enum error open_listeners(struct daemon *daemon, struct failure *failure)
-{
-    enum error error =
-        listen_open(&daemon->main_address, daemon->loop_count, &daemon->main_listen, failure);
-    if (error == ERROR_NONE && daemon->config.metrics_listen != NULL)
-        error = listen_open(&daemon->metrics_address, 1, &daemon->metrics_listen, failure);
-    return error;
 }
 
 static enum error start_engines(struct daemon *daemon, struct failure *failure)
@@ -211,32 +192,34 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
     return handlers_create(services, &daemon->handlers, failure);
 }
 
-static enum error add_door(struct daemon *daemon, struct loop *loop, int fd,
-                           enum exchange_listener listener, struct failure *failure)
+/* A door for what a loop listens on in one place; none where that is nothing. */
+static enum error add_door(struct daemon *daemon, int loop, enum exchange_listener place,
+                           bool is_unix, struct failure *failure)
 {
+    int fds[LISTENERS_MAX];
     struct http_options options = {
-        .listen_fds = &fd,
-        .listen_count = 1,
-        .listener = listener,
+        .listen_fds = fds,
+        .listen_count = listeners_take(&daemon->listeners, loop, place, is_unix, fds),
+        .listener = place,
         .handlers = daemon->handlers,
         .metrics = daemon->metrics,
         .connections = &daemon->connections,
         .peer_key = daemon->peer_key,
         .limits = config_http_limits(&daemon->config),
     };
-    return loop_add_door(loop, &options, failure);
+    if (options.listen_count == 0)
+        return ERROR_NONE;
+    return loop_add_door(daemon->loops[loop], &options, failure);
 }
 
 static enum error open_doors(struct daemon *daemon, struct failure *failure)
 {
-    bool apart = daemon->config.metrics_listen != NULL;
+    static const enum exchange_listener places[] = {EXCHANGE_LISTENER_ALL, EXCHANGE_LISTENER_WORK,
+                                                    EXCHANGE_LISTENER_OPERATIONS};
     enum error error = ERROR_NONE;
-    for (int i = 0; i < daemon->loop_count && error == ERROR_NONE; i++)
-        error = add_door(daemon, daemon->loops[i], listen_take(&daemon->main_listen, i),
-                         apart ? EXCHANGE_LISTENER_WORK : EXCHANGE_LISTENER_ALL, failure);
-    if (error == ERROR_NONE && apart)
-        error = add_door(daemon, daemon->loops[0], listen_take(&daemon->metrics_listen, 0),
-                         EXCHANGE_LISTENER_OPERATIONS, failure);
+    for (int i = 0; i < daemon->loop_count; i++)
+        for (int k = 0; k < 6 && error == ERROR_NONE; k++)
+            error = add_door(daemon, i, places[k / 2], k % 2 != 0, failure);
     return error;
 }
 
@@ -244,7 +227,7 @@ static enum error start(struct daemon *daemon, struct failure *failure)
 {
     enum error error = raise_descriptors(daemon, failure);
     if (error == ERROR_NONE)
-        error = open_listeners(daemon, failure);
+        error = listeners_open(&daemon->listeners, daemon->loop_count, failure);
     if (error == ERROR_NONE)
         error = make_services(daemon, failure);
     if (error == ERROR_NONE)
@@ -264,8 +247,8 @@ static enum error start(struct daemon *daemon, struct failure *failure)
     error = drain_create(&drain, loop_uv(daemon->loops[0]), &daemon->drain, failure);
     for (int i = 1; i < daemon->loop_count && error == ERROR_NONE; i++)
         error = loop_start(daemon->loops[i], failure);
-    if (error == ERROR_NONE && daemon->config.port_file != NULL)
-        error = listen_write_port(&daemon->main_listen, daemon->config.port_file, failure);
+    if (error == ERROR_NONE)
+        error = listeners_write_port(&daemon->listeners, failure);
     return error;
 }
 
@@ -296,7 +279,7 @@ static void stop(struct daemon *daemon)
     queue_destroy(&daemon->queue);
     metric_registry_destroy(&daemon->metrics);
     arena_destroy(&daemon->arena);
-    remove_files(daemon);
+    listeners_close(&daemon->listeners);
     config_free(&daemon->config);
 }
 
@@ -330,27 +313,6 @@ static int print(struct config *config, enum config_task task)
     return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
 }
 
-/* The addresses are options whose form the table does not know. */
-static enum error read_addresses(struct daemon *daemon, struct failure *failure)
-{
-    const struct {
-        const char *flag, *text;
-        struct listen_address *address;
-    } given[] = {
-        {"listen", daemon->config.listen, &daemon->main_address},
-        {"metrics-listen", daemon->config.metrics_listen, &daemon->metrics_address},
-    };
-    for (int i = 0; i < 2; i++) {
-        struct failure inner;
-        if (given[i].text == NULL ||
-            listen_parse(given[i].text, given[i].address, &inner) == ERROR_NONE)
-            continue;
-        return failure_set(failure, ERROR_BAD_OPTION, "--%s \"%s\" is not allowed; %s.",
-                           given[i].flag, given[i].text, inner.detail);
-    }
-    return ERROR_NONE;
-}
-
 /* Descriptors 0, 1 and 2 that are closed would become sockets, with messages written to them. */
 static void hold_standard_descriptors(void)
 {
@@ -372,7 +334,8 @@ int main(int argc, char **argv)
         return complain(&failure, EXIT_OPTIONS);
     if (task != CONFIG_SERVE)
         return print(&daemon.config, task);
-    if (read_addresses(&daemon, &failure) != ERROR_NONE) {
+    if (listeners_read(&daemon.config.listen, daemon.config.metrics_listen, daemon.config.port_file,
+                       &daemon.listeners, &failure) != ERROR_NONE) {
         config_free(&daemon.config);
         return complain(&failure, EXIT_OPTIONS);
     }
@@ -391,9 +354,10 @@ int main(int argc, char **argv)
 
     enum error error = start(&daemon, &failure);
     if (error == ERROR_NONE) {
-        log_line(LOG_INFO, "serving", "version", LOG_STR, INVERTD_VERSION, "listen", LOG_STR,
-                 daemon.config.listen, "port", LOG_I64, (int64_t)daemon.main_listen.port,
-                 "metrics_port", LOG_I64, (int64_t)daemon.metrics_listen.port, "loops", LOG_I64,
+        listeners_log(&daemon.listeners);
+        log_line(LOG_INFO, "serving", "version", LOG_STR, INVERTD_VERSION, "port", LOG_I64,
+                 (int64_t)listeners_port(&daemon.listeners, false), "metrics_port", LOG_I64,
+                 (int64_t)listeners_port(&daemon.listeners, true), "loops", LOG_I64,
                  (int64_t)daemon.loop_count, NULL);
         loop_run_here(daemon.loops[0]);
     } else {

@@ -34,7 +34,8 @@ static void test_defaults(void **state)
     (void)state;
     assert_int_equal(read_words(none, no_environment, &config, &task, NULL), ERROR_NONE);
     assert_int_equal(task, CONFIG_SERVE);
-    assert_string_equal(config.listen, "127.0.0.1:8000");
+    assert_int_equal(config.listen.count, 1);
+    assert_string_equal(config.listen.items[0], "127.0.0.1:8000");
     assert_null(config.metrics_listen);
     assert_int_equal(config.arena_size_bytes, 0);
     assert_true(config.engines.cuda && config.engines.all && !config.engines.must);

@@ -160,34 +160,64 @@ static void test_unix(void **state)
     rmdir(folder);
 }
 
+/* [::] is of both families, another IPv6 address of one. Skipped where there is no IPv6. */
+static void test_families(void **state)
+{
+    struct listen_address address;
+    struct listen both = {0}, six = {0};
+    struct failure failure = {0};
+    (void)state;
+    assert_int_equal(listen_parse("[::1]:0", &address, NULL), ERROR_NONE);
+    if (listen_open(&address, 1, &six, &failure) != ERROR_NONE)
+        skip();
+    assert_int_equal(connect_to(six.port), -1);
+    listen_close(&six);
+    assert_int_equal(listen_parse("[::]:0", &address, NULL), ERROR_NONE);
+    assert_int_equal(listen_open(&address, 2, &both, &failure), ERROR_NONE);
+    int client = connect_to(both.port);
+    assert_true(client >= 0);
+    close(client);
+    listen_close(&both);
+}
+
 static void test_port_file(void **state)
 {
-    char path[] = "/tmp/invertd-port-XXXXXX", read_back[16] = {0};
-    struct listen sockets = {.port = 4711};
+    char path[] = "/tmp/invertd-port-XXXXXX", text[64], read_back[16] = {0};
+    struct listen_file first = {0}, second = {0};
+    struct failure failure = {0};
     (void)state;
     close(mkstemp(path));
-    assert_int_equal(listen_write_port(&sockets, path, NULL), ERROR_NONE);
+    assert_int_equal(listen_write_port(4711, path, &first, NULL), ERROR_NONE);
     FILE *file = fopen(path, "r");
     assert_non_null(fgets(read_back, sizeof read_back, file));
     fclose(file);
     assert_string_equal(read_back, "4711\n");
-    assert_int_equal(listen_write_port(&sockets, "/nowhere/port", NULL), ERROR_INTERNAL);
+    assert_int_equal(listen_write_port(4711, "/nowhere/port", &second, NULL), ERROR_INTERNAL);
 
     /* Another daemon's file stays, though it says the same. */
-    struct listen other = {.port = 4711};
-    assert_int_equal(listen_write_port(&other, path, NULL), ERROR_NONE);
-    listen_remove_port(&sockets, path);
+    assert_int_equal(listen_write_port(4711, path, &second, NULL), ERROR_NONE);
+    listen_remove(&first, path);
     assert_int_equal(access(path, F_OK), 0);
-    listen_remove_port(&other, path);
+    listen_remove(&second, path);
     assert_int_equal(access(path, F_OK), -1);
+
+    /* Links are not followed: neither one at the path, nor one where the new file is made. */
+    assert_int_equal(symlink("/tmp/nothing-of-invertd", path), 0);
+    assert_int_equal(listen_write_port(4711, path, &first, &failure), ERROR_INTERNAL);
+    assert_non_null(strstr(failure.detail, "symbolic link"));
+    unlink(path);
+    snprintf(text, sizeof text, "%s.new", path);
+    assert_int_equal(symlink("/tmp/nothing-of-invertd", text), 0);
+    assert_int_equal(listen_write_port(4711, path, &first, &failure), ERROR_NONE);
+    assert_int_equal(access("/tmp/nothing-of-invertd", F_OK), -1);
+    listen_remove(&first, path);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_shared_port),
-        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_shared_port),
+        cmocka_unit_test(test_unix),      cmocka_unit_test(test_families),
         cmocka_unit_test(test_port_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

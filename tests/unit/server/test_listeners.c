@@ -1,0 +1,109 @@
+/* tests/unit/server/test_listeners.c: the table of listeners: what is refused, which loop and which
+ * door gets which sockets, the port file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/listeners.h"
+
+static struct listeners listeners;
+
+static enum error read_texts(int count, const char *const *texts, const char *metrics,
+                             const char *port_file, struct failure *failure)
+{
+    struct option_list list = {(char **)texts, count};
+    return listeners_read(&list, metrics, port_file, &listeners, failure);
+}
+
+static void test_refused(void **state)
+{
+    const char *many[LISTENERS_MAX];
+    const char *const good = "127.0.0.1:0", *const bad[] = {good, "127.0.0.1"};
+    struct failure failure = {0};
+    (void)state;
+    assert_int_equal(read_texts(2, bad, NULL, NULL, &failure), ERROR_BAD_OPTION);
+    assert_string_equal(failure.detail, "--listen \"127.0.0.1\" is not allowed; give HOST:PORT, "
+                                        "[IPV6]:PORT or unix:PATH.");
+    assert_int_equal(read_texts(1, &good, "nonsense", NULL, &failure), ERROR_BAD_OPTION);
+    assert_non_null(strstr(failure.detail, "--metrics-listen \"nonsense\""));
+    for (int i = 0; i < LISTENERS_MAX; i++)
+        many[i] = good;
+    assert_int_equal(read_texts(LISTENERS_MAX, many, NULL, NULL, &failure), ERROR_BAD_OPTION);
+    assert_int_equal(read_texts(LISTENERS_MAX - 1, many, good, NULL, &failure), ERROR_NONE);
+    assert_int_equal(listeners.count, LISTENERS_MAX);
+
+    char path[] = "/tmp/invertd-port-XXXXXX";
+    close(mkstemp(path));
+    assert_int_equal(read_texts(1, &good, NULL, path, &failure), ERROR_NONE);
+    unlink(path);
+    assert_int_equal(read_texts(1, &good, NULL, path, &failure), ERROR_NONE);
+    assert_int_equal(symlink("/nowhere", path), 0);
+    assert_int_equal(read_texts(1, &good, NULL, path, &failure), ERROR_BAD_OPTION);
+    assert_non_null(strstr(failure.detail, "symbolic link"));
+    unlink(path);
+    assert_int_equal(read_texts(1, &good, NULL, "/tmp", &failure), ERROR_BAD_OPTION);
+}
+
+static int take(int loop, enum exchange_listener place, bool is_unix)
+{
+    int fds[LISTENERS_MAX];
+    int count = listeners_take(&listeners, loop, place, is_unix, fds);
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+    return count;
+}
+
+static void test_sockets(void **state)
+{
+    char folder[] = "/tmp/invertd-listen-XXXXXX", unix_text[64], port_path[64], read_back[16];
+    struct failure failure = {0};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(unix_text, sizeof unix_text, "unix:%s/socket", folder);
+    snprintf(port_path, sizeof port_path, "%s/port", folder);
+    const char *const texts[] = {unix_text, "127.0.0.1:0", "127.0.0.2:0"};
+    assert_int_equal(read_texts(3, texts, "127.0.0.1:0", port_path, &failure), ERROR_NONE);
+    assert_int_equal(listeners_open(&listeners, 2, &failure), ERROR_NONE);
+    int port = listeners_port(&listeners, false);
+    assert_int_equal(port, listeners.rows[1].sockets.port);
+    assert_int_equal(listeners_port(&listeners, true), listeners.rows[3].sockets.port);
+    assert_int_equal(listeners_write_port(&listeners, &failure), ERROR_NONE);
+    FILE *file = fopen(port_path, "r");
+    assert_non_null(fgets(read_back, sizeof read_back, file));
+    fclose(file);
+    assert_int_equal(atoi(read_back), port);
+
+    for (int loop = 0; loop < 2; loop++) {
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_WORK, false), 2);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_WORK, true), 1);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_ALL, false), 0);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_OPERATIONS, true), 0);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_OPERATIONS, false), loop == 0);
+    }
+    listeners_close(&listeners);
+    assert_int_equal(rmdir(folder), 0); /* no file is left behind */
+
+    /* One that cannot be had is an error, and none is left. */
+    const char *const wrong[] = {"127.0.0.1:0", "192.0.2.1:1"};
+    assert_int_equal(read_texts(2, wrong, NULL, NULL, &failure), ERROR_NONE);
+    assert_int_equal(listeners_open(&listeners, 2, &failure), ERROR_INTERNAL);
+    assert_non_null(strstr(failure.detail, "192.0.2.1:1"));
+    listeners_close(&listeners);
+    assert_int_equal(take(0, EXCHANGE_LISTENER_ALL, false), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sockets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
