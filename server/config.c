@@ -17,16 +17,7 @@
 #define GIB (1024 * MIB)
 #define TIB (1024 * GIB)
 
-#define ARENA_MIN (16 * MIB)
 #define ENGINE_MEMORY_MIN (1 * MIB)
-#define ARENA_HOST (1 * GIB)
-#define ARENA_CUDA (8 * GIB)
-#define ARENA_SHARE 4 /* of the memory, at most one part in */
-
-/* Matrices of a batch. On a GPU the start of a batch is to be short against even the smallest ones.
- */
-#define HOST_MATRICES 4096
-#define CUDA_MATRICES (1 << 18)
 
 static const struct option_row rows[] = {
     {.flag = "config",
@@ -43,6 +34,12 @@ static const struct option_row rows[] = {
      .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, "
              "[::]:8000 for every address of both families, or a unix socket. May be given several "
              "times."},
+    {.flag = "proxy-protocol",
+     .kind = OPTION_LIST,
+     .offset = FIELD(proxy_protocol),
+     .placeholder = "ADDRESS[/BITS]",
+     .help = "Addresses and networks of proxies: each TCP connection from there begins with a "
+             "header of the PROXY protocol, version 2, whose client is the one that counts."},
     {.flag = "metrics-listen",
      .kind = OPTION_TEXT,
      .offset = FIELD(metrics_listen),
@@ -445,7 +442,7 @@ static enum error check_sizes(const struct config *config, struct failure *failu
     const struct {
         const char *flag;
         int64_t bytes, min;
-    } sizes[] = {{"arena-size", config->arena_size_bytes, ARENA_MIN},
+    } sizes[] = {{"arena-size", config->arena_size_bytes, CONFIG_ARENA_MIN},
                  {"engine-scratch-max", config->engine_scratch_max_bytes, ENGINE_MEMORY_MIN},
                  {"device-memory-max", config->device_memory_max_bytes, ENGINE_MEMORY_MIN}};
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
@@ -463,6 +460,8 @@ static enum error check(struct config *config, struct failure *failure)
     enum error error = check_sizes(config, failure);
     if (error == ERROR_NONE)
         error = check_cpu(config->cpu, failure);
+    if (error == ERROR_NONE)
+        error = proxy_list_read(&config->proxy_protocol, &config->proxies, failure);
     return error != ERROR_NONE ? error
                                : engine_choice_parse(config->engine, &config->engines, failure);
 }
@@ -494,102 +493,4 @@ void config_print_help(FILE *stream)
     fputc('\n', stream);
     for (size_t k = 0; k < TASK_COUNT; k++)
         fprintf(stream, "  %s\n      %s\n", tasks[k].flag, tasks[k].help);
-}
-
-static int at_least_one(int64_t count)
-{
-    return count < 1 ? 1 : (int)count;
-}
-
-int config_loops(const struct config *config, int cores)
-{
-    return at_least_one(config->loops != 0             ? config->loops
-                        : cores / 2 < CONFIG_LOOPS_MAX ? cores / 2
-                                                       : CONFIG_LOOPS_MAX);
-}
-
-int config_pool_threads(const struct config *config, int cores)
-{
-    return at_least_one(config->pool_threads != 0 ? config->pool_threads : cores / 4);
-}
-
-static int64_t matrices_max(const struct config *config, int64_t otherwise)
-{
-    return config->batch_matrices_max != 0 ? config->batch_matrices_max : otherwise;
-}
-
-struct queue_limits config_queue_limits(const struct config *config)
-{
-    return (struct queue_limits){
-        .requests_max = config->queue_max,
-        .client_requests_max = config->client_requests_max,
-        .bytes_max = config->arena_size_bytes,
-        .client_bytes_max =
-            config->client_bytes_max != 0 ? config->client_bytes_max : config->arena_size_bytes / 2,
-        .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
-        .batch_matrices_max = {[QUEUE_HOST] = matrices_max(config, HOST_MATRICES),
-                               [QUEUE_CUDA] = matrices_max(config, CUDA_MATRICES)},
-        .batch_bytes_max = config->batch_bytes_max,
-        .batch_cost_ns = config->batch_cost_ns,
-        .long_cost_ns = config->long_cost_ns,
-        .batch_deadline_ns = config->batch_deadline_ns,
-        .in_flight = (int)config->in_flight,
-        .shared = config->engines.shared,
-    };
-}
-
-struct http_limits config_http_limits(const struct config *config)
-{
-    return (struct http_limits){
-        .connections_max = config->connections_max,
-        .header_timeout_ns = config->header_timeout_ns,
-        .body_timeout_ns = config->body_timeout_ns,
-        .request_timeout_ns = config->request_timeout_ns,
-        .send_timeout_ns = config->send_timeout_ns,
-        .idle_timeout_ns = config->idle_timeout_ns,
-    };
-}
-
-struct handlers_limits config_handlers_limits(const struct config *config)
-{
-    return (struct handlers_limits){
-        .body_max_bytes = config->request_max_bytes,
-        .compress_min_bytes = config->compress_min_bytes,
-        .compress_level = (int)config->compress_level,
-    };
-}
-
-static const char *const log_format_names[] = {[LOG_JSON] = "json", [LOG_TEXT] = "text"};
-static const char *const log_level_names[] = {
-    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARNING] = "warning", [LOG_ERROR] = "error"};
-
-struct supervisor_options config_supervisor(const struct config *config, const char *version)
-{
-    return (struct supervisor_options){
-        .engines = config->engines,
-        .cuda_spares = (int)config->cuda_spares,
-        .host_path = config->engine_path,
-        .cuda_path = config->engine_cuda_path,
-        .host_fault = config->fault,
-        .cuda_fault = config->fault_cuda,
-        .threads = (int)config->threads,
-        .cpu = config->cpu,
-        .version = version,
-        .heartbeat_ns = config->engine_heartbeat_ns,
-        .backoff_max_ns = config->engine_backoff_max_ns,
-        .scratch_max_bytes = config->engine_scratch_max_bytes,
-        .device_memory_max_bytes = config->device_memory_max_bytes,
-        .log_format = log_format_names[config->log_format],
-        .log_level = log_level_names[config->log_level],
-    };
-}
-
-int64_t config_arena_bytes(const struct config *config, int64_t memory_bytes, bool has_gpu)
-{
-    if (config->arena_size_bytes != 0)
-        return config->arena_size_bytes;
-    int64_t bytes = config->engines.cuda && has_gpu ? ARENA_CUDA : ARENA_HOST;
-    int64_t max = memory_bytes / ARENA_SHARE / ARENA_MIN * ARENA_MIN;
-    bytes = bytes < max ? bytes : max;
-    return bytes > ARENA_MIN ? bytes : ARENA_MIN;
 }

@@ -16,9 +16,10 @@
 #include "server/engines/supervisor.h"
 
 #define CONFIG_LOOPS_MAX 64
+#define CONFIG_ARENA_MIN (INT64_C(16) << 20)
 
 struct config {
-    struct option_list listen;
+    struct option_list listen, proxy_protocol;
     char *config, *metrics_listen, *port_file, *cpu, *log_file;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
@@ -34,6 +35,7 @@ struct config {
     int64_t drain_delay_ns, drain_timeout_ns;
     int64_t compress_level;
     struct engine_choice engines; /* what `engine` says */
+    struct proxy_list proxies;    /* what `proxy_protocol` says */
 };
 
 extern const struct option_table config_table;

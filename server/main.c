@@ -204,6 +204,7 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .handlers = daemon->handlers,
         .metrics = daemon->metrics,
         .connections = &daemon->connections,
+        .proxies = &daemon->config.proxies,
         .peer_key = daemon->peer_key,
         .limits = config_http_limits(&daemon->config),
     };

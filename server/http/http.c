@@ -82,8 +82,13 @@ enum error http_create(const struct http_options *options, struct http **result,
             close(options->listen_fds[i]);
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     }
-    enum error error = accept_create(options->listen_fds, options->listen_count, take, http,
-                                     &http->accept, failure);
+    struct accept_options accept = {.fds = options->listen_fds,
+                                    .count = options->listen_count,
+                                    .proxies = options->proxies,
+                                    .header_timeout_ns = options->limits.header_timeout_ns,
+                                    .taker = take,
+                                    .context = http};
+    enum error error = accept_create(&accept, &http->accept, failure);
     http->options = *options;
     http->now_ns = clock_now_ns();
     http_count_init(&http->count, options->metrics);
@@ -205,7 +210,7 @@ void http_watch(struct http *http)
 void http_accept(struct http *http)
 {
     http->now_ns = clock_now_ns();
-    (void)accept_run(http->accept, http->free_count, http->now_ns);
+    accept_run(http->accept, http->free_count, http->now_ns);
 }
 
 void http_tick(struct http *http)

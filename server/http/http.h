@@ -23,6 +23,7 @@
 #include "base/metric.h"
 #include "handlers/exchange.h"
 #include "server/http/peer.h"
+#include "server/http/proxy.h"
 
 struct http;
 
@@ -43,7 +44,8 @@ struct http_options {
     struct metric_registry *metrics; /* */
     struct mailbox *mailbox;         /* of the event loop */
     _Atomic int64_t *connections;    /* open ones of all doors, counted by the doors */
-    struct http_peer_key peer_key;   /* the same for all doors */
+    const struct proxy_list *proxies;
+    struct http_peer_key peer_key; /* the same for all doors */
     struct http_limits limits;
 };
 

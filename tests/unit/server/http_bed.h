@@ -158,6 +158,8 @@ static void no_wake(void *context)
     (void)context;
 }
 
+static const struct proxy_list no_proxies;
+
 static inline void set_up(struct http_limits limits)
 {
     struct listen_address address;
@@ -171,6 +173,7 @@ static inline void set_up(struct http_limits limits)
     int fd = listen_take(&sockets, 0);
     struct http_options options = {.listen_fds = &fd,
                                    .listen_count = 1,
+                                   .proxies = &no_proxies,
                                    .metrics = bed.metrics,
                                    .mailbox = &bed.box,
                                    .connections = &bed.connections,
