@@ -27,7 +27,7 @@ endif
 
 # ---- Flags -------------------------------------------------------------------------------------
 
-LIBRARIES := libmicrohttpd libuv jansson zlib
+LIBRARIES := libmicrohttpd gnutls libuv jansson zlib
 HAVE_LIBRARIES := $(shell pkg-config --exists $(LIBRARIES) lapacke openblas 2>/dev/null && echo yes)
 LIBRARY_CFLAGS := $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 LIBRARY_LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)

@@ -82,7 +82,8 @@ struct exchange {
     int64_t content_length; /* -1: none given */
     bool chunked;           /* Transfer-Encoding: chunked */
     bool expect_continue;
-    uint32_t client; /* a number for the peer: same peer, same number */
+    uint32_t client;       /* a number for the peer: same peer, same number */
+    const char *peer_name; /* the client's, by its TLS certificate, lent until end; NULL: none */
     uint64_t arrived_ns;
 
     /* Where the body goes: set by handlers_begin when it wants one. The door copies at most

@@ -34,6 +34,23 @@ static const struct option_row rows[] = {
      .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, "
              "[::]:8000 for every address of both families, or a unix socket. May be given several "
              "times."},
+    {.flag = "tls-cert",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(tls_cert),
+     .placeholder = "FILE",
+     .help = "Serve TLS on every TCP listener, with the certificate, and its chain, in this PEM "
+             "file. Read anew at SIGHUP, as the two below."},
+    {.flag = "tls-key",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(tls_key),
+     .placeholder = "FILE",
+     .help = "The certificate's key, in a PEM file that others can neither read nor write."},
+    {.flag = "tls-client-ca",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(tls_client_ca),
+     .placeholder = "FILE",
+     .help = "Only clients with a certificate of a CA in this PEM file may connect by TCP. The CN "
+             "of its subject is the client's name."},
     {.flag = "proxy-protocol",
      .kind = OPTION_LIST,
      .offset = FIELD(proxy_protocol),
@@ -454,12 +471,26 @@ static enum error check_sizes(const struct config *config, struct failure *failu
     return ERROR_NONE;
 }
 
+static enum error check_tls(const struct config *config, struct failure *failure)
+{
+    bool cert = config->tls_cert != NULL, key = config->tls_key != NULL;
+    if (cert != key)
+        return failure_set(failure, ERROR_BAD_OPTION, "--%s is given without --%s; give both.",
+                           cert ? "tls-cert" : "tls-key", cert ? "tls-key" : "tls-cert");
+    if (!cert && config->tls_client_ca != NULL)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "--tls-client-ca is given without --tls-cert and --tls-key; give all.");
+    return ERROR_NONE;
+}
+
 /* What the table cannot say. */
 static enum error check(struct config *config, struct failure *failure)
 {
     enum error error = check_sizes(config, failure);
     if (error == ERROR_NONE)
         error = check_cpu(config->cpu, failure);
+    if (error == ERROR_NONE)
+        error = check_tls(config, failure);
     if (error == ERROR_NONE)
         error = proxy_list_read(&config->proxy_protocol, &config->proxies, failure);
     return error != ERROR_NONE ? error

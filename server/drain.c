@@ -112,8 +112,7 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct drain *drain = handle->data;
     if (number == SIGHUP) {
-        log_reopen();
-        log_line(LOG_INFO, "log opened anew", NULL);
+        drain->options.on_hangup(drain->options.context);
         return;
     }
     if (drain->state != SERVING) {

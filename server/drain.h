@@ -9,7 +9,7 @@
  * outstanding, or at a second signal, on_expired is called instead, which does not return to
  * serving. It owes nothing to clients that do not finish their bodies, do not read their answers or
  * have left: near the end of drain-timeout they are cut off, and the end is a clean one. SIGHUP
- * opens the log anew in any state.
+ * is reported in any state.
  *
  * Threads: loop 0's.
  */
@@ -29,6 +29,7 @@ struct drain_options {
     struct loop **loops;
     int loop_count;
     int64_t delay_ns, timeout_ns;
+    void (*on_hangup)(void *context); /* SIGHUP came */
     void (*on_done)(void *context);
     void (*on_expired)(void *context, const char *why);
     void *context;

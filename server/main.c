@@ -22,6 +22,7 @@
 #include "server/config.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
+#include "server/http/tls.h"
 #include "server/listeners.h"
 #include "server/loop.h"
 #include "server/machine.h"
@@ -43,6 +44,7 @@ enum exit_code {
 struct daemon {
     struct config config;
     struct listeners listeners;
+    struct tls *tls; /* NULL: none */
     struct arena *arena;
     struct metric_registry *metrics;
     struct queue *queue;
@@ -89,6 +91,21 @@ static void on_drained(void *context)
 static void on_expired(void *context, const char *why)
 {
     give_up(context, why);
+}
+
+/* SIGHUP. What is wrong stays as it was. */
+static void on_hangup(void *context)
+{
+    struct daemon *daemon = context;
+    struct failure failure = {0};
+    log_reopen();
+    log_line(LOG_INFO, "log opened anew", NULL);
+    if (daemon->tls != NULL && tls_reload(daemon->tls, &failure) != ERROR_NONE)
+        log_line(LOG_ERROR, "certificates not reloaded; the old ones stay", "why", LOG_STR,
+                 failure.detail, NULL);
+    else if (daemon->tls != NULL)
+        log_line(LOG_INFO, "certificates reloaded", "expires", LOG_I64, tls_expires(daemon->tls),
+                 NULL);
 }
 
 /* ---- Start ---- */
@@ -205,6 +222,7 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .metrics = daemon->metrics,
         .connections = &daemon->connections,
         .proxies = &daemon->config.proxies,
+        .tls = is_unix ? NULL : daemon->tls,
         .peer_key = daemon->peer_key,
         .limits = config_http_limits(&daemon->config),
     };
@@ -241,6 +259,7 @@ static enum error start(struct daemon *daemon, struct failure *failure)
         .loop_count = daemon->loop_count,
         .delay_ns = daemon->config.drain_delay_ns,
         .timeout_ns = daemon->config.drain_timeout_ns,
+        .on_hangup = on_hangup,
         .on_done = on_drained,
         .on_expired = on_expired,
         .context = daemon,
@@ -280,6 +299,7 @@ static void stop(struct daemon *daemon)
     queue_destroy(&daemon->queue);
     metric_registry_destroy(&daemon->metrics);
     arena_destroy(&daemon->arena);
+    tls_destroy(&daemon->tls);
     listeners_close(&daemon->listeners);
     config_free(&daemon->config);
 }
@@ -314,6 +334,18 @@ static int print(struct config *config, enum config_task task)
     return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
 }
 
+/* What the options name beyond themselves: addresses, certificates. */
+static enum error read_files(struct daemon *daemon, struct failure *failure)
+{
+    const struct config *config = &daemon->config;
+    const struct tls_files tls = {config->tls_cert, config->tls_key, config->tls_client_ca};
+    enum error error = listeners_read(&config->listen, config->metrics_listen, config->port_file,
+                                      &daemon->listeners, failure);
+    if (error == ERROR_NONE && tls.cert != NULL)
+        error = tls_create(&tls, &daemon->tls, failure);
+    return error;
+}
+
 /* Descriptors 0, 1 and 2 that are closed would become sockets, with messages written to them. */
 static void hold_standard_descriptors(void)
 {
@@ -335,8 +367,7 @@ int main(int argc, char **argv)
         return complain(&failure, EXIT_OPTIONS);
     if (task != CONFIG_SERVE)
         return print(&daemon.config, task);
-    if (listeners_read(&daemon.config.listen, daemon.config.metrics_listen, daemon.config.port_file,
-                       &daemon.listeners, &failure) != ERROR_NONE) {
+    if (read_files(&daemon, &failure) != ERROR_NONE) {
         config_free(&daemon.config);
         return complain(&failure, EXIT_OPTIONS);
     }

@@ -108,6 +108,7 @@ PRIVATE = {
 # Outside header -> files that may include it. A library may have more than one header.
 DOORS = {
     r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http/floor\.c"],
+    r"gnutls/[a-z0-9]+\.h": [r"server/http/tls\.c"],
     r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],

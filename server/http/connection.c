@@ -34,10 +34,10 @@ static void open_connection(struct http *http, struct MHD_Connection *library, v
     atomic_fetch_add(&http->open, 1);
     metric_add(http->open_gauge, 1);
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
-    watch_add(http->watch, c->fd, (uint64_t)c->generation << 32 | slot);
+    watch_add(http->watch, c->fd, http__key(c));
     if (http->draining)
         http__close_soon(c);
-    *context = c;
+    *context = http->came = c;
 }
 
 static void close_connection(struct http__connection *c)
@@ -49,6 +49,7 @@ static void close_connection(struct http__connection *c)
     if (!c->plain && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
         watch_linger(http->watch, c->fd, http->now_ns);
     http__set_deadline(c, 0);
+    http__handshake_end(c);
     http->free_slots[http->free_count++] = c->slot;
     accept_resume(http->accept);
     atomic_fetch_sub(&http->open, 1);
@@ -65,11 +66,14 @@ void http__on_connection(void *context, struct MHD_Connection *library, void **c
         close_connection(*connection);
 }
 
-void http__on_left(void *context, uint64_t key)
+void http__on_watched(void *context, uint64_t key, bool left)
 {
     struct http *http = context;
     struct http__connection *c = http->connections[key & 0xffffffff];
     if (c == NULL || c->generation != key >> 32)
+        return;
+    http__handshake_wake(c);
+    if (!left)
         return;
     c->left = true;
     if (c->phase != HTTP_WAIT) {

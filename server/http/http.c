@@ -56,12 +56,20 @@ static bool make_slots(struct http *http)
 
 static struct MHD_Daemon *start(struct http *http)
 {
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0,
-                            NULL, NULL, http__on_request, http, MHD_OPTION_NOTIFY_COMPLETED,
-                            http__on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
-                            http__on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, http__on_target,
-                            http, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_END);
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+    /* Ignored without the flag of TLS. */
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_no_certificate()},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(intptr_t)tls_priorities},
+        {MHD_OPTION_END, 0, NULL}};
+    if (http->options.tls != NULL)
+        flags |= MHD_USE_TLS;
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, http__on_request, http, MHD_OPTION_NOTIFY_COMPLETED,
+        http__on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, http__on_connection, http,
+        MHD_OPTION_URI_LOG_CALLBACK, http__on_target, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        POOL_BYTES, MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
 }
 
 /* accept_taker: hands the socket over to the library, which closes it where it cannot take it. */
@@ -69,7 +77,10 @@ static void take(void *context, int fd, const struct sockaddr *address, socklen_
 {
     struct http *http = context;
     http_peer_read(address, fd, &http->options.peer_key, &http->newcomer);
-    (void)MHD_add_connection(http->daemon, fd, address, length);
+    http->came = NULL;
+    if (MHD_add_connection(http->daemon, fd, address, length) == MHD_YES && http->came != NULL &&
+        http->options.tls != NULL)
+        http__handshake_begin(http->came);
     http->stirred = true;
 }
 
@@ -119,6 +130,7 @@ void http_destroy(struct http **result)
             MHD_resume_connection(c->library);
         }
     }
+    http__handshakes_abandon(http);
     if (http->daemon != NULL)
         MHD_stop_daemon(http->daemon);
     accept_destroy(&http->accept);
@@ -145,6 +157,11 @@ void http__set_deadline(struct http__connection *c, uint64_t deadline_ns)
         deadline_ns = close_by_ns;
     bool soon = c->left && http__is_reading(c) && soon_ns < deadline_ns;
     c->http->deadlines[c->slot] = soon ? soon_ns : deadline_ns;
+}
+
+uint64_t http__key(const struct http__connection *c)
+{
+    return (uint64_t)c->generation << 32 | c->slot;
 }
 
 static void count(_Atomic int64_t *counter, int change)
@@ -189,8 +206,10 @@ bool http_drive(struct http *http)
     http->now_ns = clock_now_ns();
     for (int i = 0; i < DRIVE_ROUNDS; i++) {
         http->stirred = false;
+        bool more = http__handshakes_resume(http);
         MHD_run(http->daemon);
-        if (MHD_get_timeout(http->daemon, &timeout) != MHD_YES || timeout != 0)
+        http__handshakes_settle(http);
+        if (!more && (MHD_get_timeout(http->daemon, &timeout) != MHD_YES || timeout != 0))
             return false;
     }
     return true;
@@ -204,7 +223,7 @@ bool http_stirred(const struct http *http)
 void http_watch(struct http *http)
 {
     http->now_ns = clock_now_ns();
-    watch_run(http->watch, http__on_left, http);
+    watch_run(http->watch, http__on_watched, http);
 }
 
 void http_accept(struct http *http)

@@ -26,6 +26,7 @@
 #include "server/http/proxy.h"
 
 struct http;
+struct tls;
 
 struct http_limits {
     int64_t connections_max;    /* of all doors; one above is answered 503 and closed */
@@ -45,6 +46,7 @@ struct http_options {
     struct mailbox *mailbox;         /* of the event loop */
     _Atomic int64_t *connections;    /* open ones of all doors, counted by the doors */
     const struct proxy_list *proxies;
+    struct tls *tls;               /* NULL: the door speaks plain HTTP */
     struct http_peer_key peer_key; /* the same for all doors */
     struct http_limits limits;
 };

@@ -34,6 +34,7 @@
 #include "server/http/http.h"
 #include "server/http/count.h"
 #include "server/http/guard.h"
+#include "server/http/tls.h"
 #include "server/http/watch.h"
 
 enum http__phase {
@@ -46,6 +47,11 @@ enum http__phase {
     HTTP_SENDING, /* the library has the answer */
     HTTP_GONE,    /* no exchange any more; the connection will close */
     HTTP_PHASES
+};
+
+/* Connections in a line, first come first served. */
+struct http__line {
+    struct http__connection *first, *last;
 };
 
 struct http__connection {
@@ -64,7 +70,16 @@ struct http__connection {
     bool early;          /* a refusal of this request is answered before its body */
     bool answered;       /* the exchange */
     bool arriving;       /* counted as such: the body of an admitted request */
+    bool asleep;         /* in its TLS handshake: see handshake.c */
+    bool shaken;         /* which is over but for what the library sends */
+    bool named;          /* name is known */
     uint64_t refused_ns; /* when a request was last turned away for lack of room; 0: never */
+
+    struct gnutls_session_int *session; /* NULL: no TLS */
+    struct tls_credentials *credentials;
+    struct http__line *line; /* that it stands in; NULL: none */
+    struct http__connection *next, *previous;
+    char name[TLS_NAME_BYTES]; /* of the client, by its certificate; "": none */
 
     struct http_guard_uri target;
     struct http_guard_frame frame;
@@ -88,9 +103,11 @@ struct http {
     struct MHD_Daemon *daemon;
     struct watch *watch;
     struct accept *accept;
-    struct http_peer newcomer; /* of the connection that is being handed to the library */
+    struct http_peer newcomer;     /* of the connection that is being handed to the library */
+    struct http__connection *came; /* which has become this one; NULL: none */
     struct http_count count;
     struct metric_series *open_gauge;
+    struct http__line woken, awake; /* in their handshakes */
     bool stirred, draining;
     uint64_t now_ns;      /* of this round; for deadlines */
     uint64_t close_by_ns; /* once quiesced: when the last body or answer is cut; 0: not yet */
@@ -109,9 +126,26 @@ struct http {
 void http__move(struct http__connection *c, enum http__phase next);
 bool http__is_busy(const struct http__connection *c);    /* it has an exchange */
 bool http__is_reading(const struct http__connection *c); /* the library is */
+uint64_t http__key(const struct http__connection *c);    /* for the watch */
 /* 0: none. The library soon hears of a client that left, whatever the deadline. */
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
 uint64_t http__second_a_mebibyte(int64_t bytes); /* in nanoseconds */
+
+/* ---- handshake.c ---- */
+
+void http__handshake_begin(struct http__connection *c);
+/* The client has sent something, or left. Nothing unless it was waited for. */
+void http__handshake_wake(struct http__connection *c);
+/* Before the library runs: lets it go on with some. true: there are more. */
+bool http__handshakes_resume(struct http *http);
+/* After it ran: those that wait for their clients sleep. */
+void http__handshakes_settle(struct http *http);
+/* The connection is closed. */
+void http__handshake_end(struct http__connection *c);
+/* Before the library stops. */
+void http__handshakes_abandon(struct http *http);
+/* The client's name by its certificate, lent; NULL: it has none. */
+const char *http__peer_name(struct http__connection *c);
 
 /* ---- answer.c ---- */
 
@@ -144,8 +178,8 @@ void http__on_completed(void *context, struct MHD_Connection *library, void **st
 
 void http__on_connection(void *context, struct MHD_Connection *library, void **connection,
                          enum MHD_ConnectionNotificationCode code);
-/* A client has closed its sending side, or is gone; key: as given to watch_add. */
-void http__on_left(void *context, uint64_t key);
+/* What the watch reports; key: as given to watch_add. */
+void http__on_watched(void *context, uint64_t key, bool left);
 void http__on_deadline(struct http__connection *c);
 
 #endif

@@ -89,6 +89,13 @@ void watch_forget(struct watch *watch, int fd)
     (void)epoll_ctl(watch->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+void watch_reading(struct watch *watch, int fd, uint64_t key, bool on)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET | (on ? EPOLLIN : 0),
+                                .data.u64 = key};
+    (void)epoll_ctl(watch->epoll_fd, EPOLL_CTL_MOD, fd, &event);
+}
+
 void watch_linger(struct watch *watch, int fd, uint64_t now_ns)
 {
     shutdown(fd, SHUT_WR);
@@ -133,14 +140,15 @@ static void drop(struct watch *watch, int index)
         end(watch, index);
 }
 
-void watch_run(struct watch *watch, void (*on_left)(void *context, uint64_t key), void *context)
+void watch_run(struct watch *watch, void (*on_event)(void *context, uint64_t key, bool left),
+               void *context)
 {
     struct epoll_event events[EVENTS_MAX];
     int count = epoll_wait(watch->epoll_fd, events, EVENTS_MAX, 0), drops = 0;
     for (int i = 0; i < count; i++) {
         uint64_t key = events[i].data.u64;
         if ((key & LINGER_BIT) == 0)
-            on_left(context, key);
+            on_event(context, key, (events[i].events & ~(uint32_t)EPOLLIN) != 0);
         else if (watch->lingerers[key & ~LINGER_BIT].fd >= 0 && drops++ < DROPS_MAX)
             drop(watch, (int)(key & ~LINGER_BIT));
     }

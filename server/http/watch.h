@@ -34,13 +34,17 @@ int watch_fd(const struct watch *watch); /* lent; readable when watch_run has so
 /* Borrows fd until watch_forget, or until it is closed with no duplicate left. */
 void watch_add(struct watch *watch, int fd, uint64_t key);
 void watch_forget(struct watch *watch, int fd);
+/* Whether what the client sends is reported too, once for each arrival; of an fd that was added. */
+void watch_reading(struct watch *watch, int fd, uint64_t key, bool on);
 /* Lets the connection behind fd linger. Duplicates fd: the caller closes its own. The sending side
  * is shut here. */
 void watch_linger(struct watch *watch, int fd, uint64_t now_ns);
 
-/* Calls on_left(context, key) for each client that left since; key may be of a connection that is
- * closed already, if it was closed during this very call. */
-void watch_run(struct watch *watch, void (*on_left)(void *context, uint64_t key), void *context);
+/* Calls on_event(context, key, left) for each client that left since, and where reading is on for
+ * each that sent something; key may be of a connection that is closed already, if it was closed
+ * during this very call. */
+void watch_run(struct watch *watch, void (*on_event)(void *context, uint64_t key, bool left),
+               void *context);
 /* Closes what has lingered for too long. Call it every 100 ms or so. */
 void watch_tick(struct watch *watch, uint64_t now_ns);
 

@@ -18,8 +18,9 @@
 static uint64_t left_keys[CROWD];
 static int left_count;
 
-static void on_left(void *context, uint64_t key)
+static void on_left(void *context, uint64_t key, bool left)
 {
+    assert_true(left);
     assert_ptr_equal(context, &left_count);
     left_keys[left_count++] = key;
 }
