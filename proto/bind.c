@@ -103,7 +103,7 @@ static enum error check_presence(const struct binding *b, struct failure *failur
 static struct proto__words column_words(const struct binding *b, const struct proto_tensor *input)
 {
     int64_t shape[PROTO_RANK_MAX + 2] = {1};
-    int rank = input->rank == 1 && b->lead_wanted == 1;
+    int rank = input->rank == 1 && b->lead_wanted != PROTO_LEAD_ANY;
     memcpy(shape + rank, input->shape, (size_t)input->rank * sizeof shape[0]);
     rank += input->rank;
     shape[rank++] = 1;
@@ -120,13 +120,14 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
                 failure, ERROR_BAD_SHAPE, "%s has shape %s: a dimension must not be negative",
                 proto__called(tensor, input), proto__shape_words(input->rank, input->shape).text);
     }
-    bool fits = lead_rank >= 0 && (b->lead_wanted == PROTO_LEAD_ANY || lead_rank == b->lead_wanted);
+    bool batched = b->lead_wanted != PROTO_LEAD_ANY;
+    bool fits = b->lead_wanted >= 0 ? lead_rank == b->lead_wanted : lead_rank >= (int)batched;
     if (fits)
         return ERROR_NONE;
     struct proto__words shape = proto__shape_words(input->rank, input->shape);
     struct proto__words columns = column_words(b, input);
     bool thin = is_thin(tensor);
-    if (lead_rank == 0 && b->lead_wanted == 1 && !is_oblong(tensor, input))
+    if (lead_rank == 0 && batched && !is_oblong(tensor, input))
         return failure_set(failure, ERROR_BAD_SHAPE,
                            "%s has shape %s: a batch dimension must come first, %s; write [1%s%s "
                            "for one matrix%s%s%s",
@@ -137,7 +138,7 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
     thin = thin && lead_rank == -1;
     return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s%s%s",
                        proto__called(tensor, input), shape.text,
-                       proto__dims_words(b->request->method, tensor, b->lead_wanted).text,
+                       proto__dims_words(b->request->method, tensor, batched ? 1 : -1).text,
                        thin ? "; a column is written " : "", thin ? columns.text : "");
 }
 

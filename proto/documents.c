@@ -26,13 +26,13 @@ static bool is_constant(enum method_dim dim)
     return dim == METHOD_DIM_1 || dim == METHOD_DIM_4;
 }
 
-/* -1 for every dimension that varies, the batch first. */
-static void put_dims(struct text *json, const struct method *method,
+/* The dimensions of one matrix's tensor behind `lead`: -1 for every one that varies. */
+static void put_dims(struct text *json, const char *lead, const struct method *method,
                      const struct method_tensor *tensor)
 {
-    text_puts(json, "[-1");
+    text_printf(json, "[%s", lead);
     for (int d = 0; d < tensor->rank; d++)
-        text_printf(json, ",%s",
+        text_printf(json, "%s%s", d > 0 || *lead != '\0' ? "," : "",
                     is_constant(tensor->dims[d]) ? method_dim_name(method, tensor->dims[d]) : "-1");
     text_puts(json, "]");
 }
@@ -78,7 +78,7 @@ static void put_metadata_tensor(struct text *json, const struct method *method,
     (void)is_input;
     put_member(json, "datatype", proto__datatype(tensor, PRECISION_FP64));
     text_puts(json, ",\"shape\":");
-    put_dims(json, method, tensor);
+    put_dims(json, "-1", method, tensor); /* the batch first */
 }
 
 void proto_v2_metadata(const struct method *method, struct text *json)
@@ -92,7 +92,12 @@ void proto_v2_metadata(const struct method *method, struct text *json)
     text_puts(json, "}");
 }
 
-/* ---- Configuration, as Triton's protobuf message prints itself ---- */
+/* ---- Configuration, as Triton's protobuf message prints itself ----
+ *
+ * A model that batches (max_batch_size > 0) has `dims` without the batch, which its metadata has:
+ * so perf_analyzer -b 8 --shape A:8,8 posts [8,8,8]. */
+
+#define MAX_BATCH_SIZE INT32_MAX /* the message's largest: the limits are of bytes */
 
 static void put_config_tensor(struct text *json, const struct method *method,
                               const struct method_tensor *tensor, bool is_input)
@@ -103,7 +108,7 @@ static void put_config_tensor(struct text *json, const struct method *method,
     if (is_input)
         text_puts(json, "\"format\":\"FORMAT_NONE\",");
     text_puts(json, "\"dims\":");
-    put_dims(json, method, tensor);
+    put_dims(json, "", method, tensor);
     text_puts(json, ",\"is_shape_tensor\":false,");
     if (is_input)
         text_printf(json, "\"allow_ragged_batch\":false,\"optional\":%s",
@@ -116,8 +121,10 @@ void proto_v2_config(const struct method *method, struct text *json)
 {
     text_puts(json, "{");
     put_member(json, "name", method->name);
-    text_puts(json, ",\"platform\":\"invertd\",\"backend\":\"invertd\","
-                    "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,");
+    text_printf(json,
+                ",\"platform\":\"invertd\",\"backend\":\"invertd\","
+                "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":%d,",
+                (int)MAX_BATCH_SIZE);
     put_tensors(json, "input", method, true, false, put_config_tensor);
     text_puts(json, ",");
     put_tensors(json, "output", method, false, false, put_config_tensor);

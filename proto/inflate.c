@@ -218,6 +218,8 @@ static enum error inflate_as(struct inflation *f, enum proto_format format, int6
 {
     enum error error = inflate_head(f);
     if (error == ERROR_NONE)
+        proto_blank_mark(format, f->data, f->bytes);
+    if (error == ERROR_NONE)
         error = proto_check_format(format, f->data, f->bytes, f->failure);
     if (error != ERROR_NONE)
         return error;

@@ -316,9 +316,9 @@ enum error proto__refuse_value(struct proto__name name, struct failure *failure)
     struct proto__words shapes = proto__input_shapes_words(called.text);
     const char *hint = "";
     if (proto__equals_ignoring_case("matrix", name.text, name.length))
-        hint = ", a list of rows: {\"matrix\": [[...]]}";
+        hint = ", a list of rows, as in {\"matrix\": [[4, 7], [2, 6]]}";
     else if (proto__equals_ignoring_case("matrices", name.text, name.length))
-        hint = ", a list of matrices: {\"matrices\": [[[...]]]}";
+        hint = ", a list of matrices, as in {\"matrices\": [[[4, 7], [2, 6]]]}";
     return failure_set(failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers%s%s%s",
                        called.text, shapes.text[0] != '\0' ? " of shape " : "", shapes.text, hint);
 }

@@ -144,6 +144,9 @@ enum error proto_no_method(enum error code, const char *name, size_t length,
 /* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, { or [ (white space
  * before it is tolerated; the decoder says how to wrap a bare array). */
 enum proto_format proto_sniff(const unsigned char *body, int64_t length);
+/* Turns the byte order mark that some editors write before UTF-8 text into white space; raw bytes
+ * are no text. */
+void proto_blank_mark(enum proto_format format, unsigned char *body, int64_t length);
 /* MALFORMED for a /v1 body that begins as another format than this one, which its Content-Type
  * named; says what it looks like, and how to send it. */
 ERROR_MUST_CHECK enum error proto_check_format(enum proto_format format, const unsigned char *body,

@@ -60,9 +60,10 @@ void proto__transpose(void *target, const unsigned char *source, int64_t element
 /* ---- Binding shapes to a descriptor ---- */
 
 #define PROTO_LEAD_ANY (-1)
+#define PROTO_LEAD_BATCH (-2) /* one or more */
 /* Sets n, m, batch and lead from the rank and shape of the inputs in `present` (a bit each), and
  * checks everything that descriptor and limits ask of them. lead_rank: how many dimensions must
- * stand before a matrix's own, or PROTO_LEAD_ANY. */
+ * stand before a matrix's own, or PROTO_LEAD_ANY, or PROTO_LEAD_BATCH. */
 ERROR_MUST_CHECK enum error proto__bind(struct proto_request *request, uint32_t present,
                                         int lead_rank, struct failure *failure);
 /* Do these inputs go together? present: a bit for each, at the first place of its name. */

@@ -65,6 +65,12 @@ enum proto_format proto_sniff(const unsigned char *body, int64_t length)
                                                                : PROTO_FORMAT_UNKNOWN;
 }
 
+void proto_blank_mark(enum proto_format format, unsigned char *body, int64_t length)
+{
+    if (format != PROTO_FORMAT_RAW && length >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0)
+        memset(body, ' ', 3);
+}
+
 enum error proto_check_format(enum proto_format format, const unsigned char *body, int64_t length,
                               struct failure *failure)
 {

@@ -367,7 +367,7 @@ static enum error bind_inputs(struct v2_decoder *d, struct failure *failure)
         memcpy(request->inputs[place].shape, input->shape, sizeof input->shape);
     }
     request->precision = d->inputs[0].precision;
-    return proto__bind(request, present, 1, failure);
+    return proto__bind(request, present, PROTO_LEAD_BATCH, failure);
 }
 
 static enum error place_inputs(struct v2_decoder *d, unsigned char *binary,
@@ -417,6 +417,11 @@ static enum error check_is_json(const unsigned char *body, int64_t length, struc
         at++;
     if (at == length || (body[at] != '\0' && strchr("{[\"", body[at]) != NULL))
         return ERROR_NONE;
+    if (length - at > 2 && memcmp(body + at, "--", 2) == 0)
+        return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
+                           "the body begins as multipart/form-data does, which is not taken here; "
+                           "send the JSON itself as the body, with Content-Type application/json, "
+                           "and binary tensors right behind it");
     return failure_set(failure, ERROR_MALFORMED,
                        "the body is no JSON; where binary tensors are in it, the header "
                        "Inference-Header-Content-Length must say how many bytes of JSON come "

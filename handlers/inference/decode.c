@@ -23,18 +23,16 @@ bool handlers__item_decode_is_long(const struct item *item)
            proto_request_is_long(head->format, item->body, item->body_bytes, head->json_bytes);
 }
 
-/* Says what the first bytes of an unknown body look like. */
-static enum error refuse_format(const unsigned char *body, int64_t length, struct failure *failure)
+/* No body but a raw one begins as gzip does, unless it is. */
+static enum error check_coding(const struct item_head *head, const unsigned char *body,
+                               int64_t length, struct failure *failure)
 {
-    const char *hint = "";
-    if (length >= 2 && memcmp(body, "\x1f\x8b", 2) == 0)
-        hint = " It begins as gzip does: name that in Content-Encoding.";
-    else if (length >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0)
-        hint = " It begins with a byte order mark: leave that out.";
-    return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
-                       "The body is neither an .npy nor an .npz file nor a JSON object; send one "
-                       "of these, with its Content-Type.%s",
-                       hint);
+    if (head->coding != PROTO_CODING_IDENTITY || head->format == PROTO_FORMAT_RAW || length < 2 ||
+        memcmp(body, "\x1f\x8b", 2) != 0)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_MALFORMED,
+                       "The body begins as gzip does, and no header says so; send it with "
+                       "Content-Encoding: gzip.");
 }
 
 static enum error decode_format(struct item *item, unsigned char *body, int64_t length,
@@ -42,7 +40,9 @@ static enum error decode_format(struct item *item, unsigned char *body, int64_t 
 {
     struct proto_space *space = &item->memory.space;
     struct proto_request *request = &item->request;
-    enum error error = proto_check_format(item->head.format, body, length, failure);
+    enum error error = check_coding(&item->head, body, length, failure);
+    if (error == ERROR_NONE)
+        error = proto_check_format(item->head.format, body, length, failure);
     if (error != ERROR_NONE)
         return error;
     switch (item->head.format) {
@@ -59,7 +59,9 @@ static enum error decode_format(struct item *item, unsigned char *body, int64_t 
     case PROTO_FORMAT_UNKNOWN:
         break;
     }
-    return refuse_format(body, length, failure);
+    return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
+                       "The body is neither an .npy nor an .npz file nor a JSON object; send one "
+                       "of these, with its Content-Type.");
 }
 
 /* Text has been read and archives unpacked: their bytes are not needed any more. */
@@ -88,6 +90,7 @@ static enum error inflate_and_decode(struct item *item, struct failure *failure)
             return error;
         handlers__memory_drop_body(&item->memory);
     }
+    proto_blank_mark(head->format, body, length);
     if (head->format == PROTO_FORMAT_UNKNOWN)
         head->format = proto_sniff(body, length);
     /* Only /v1 JSON can name a method itself. */

@@ -56,8 +56,10 @@ def roomy(tmp_path_factory):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("form", ["binary", "json"])
 @pytest.mark.parametrize("mode", [[], ["-a"]], ids=["sync", "async"])
-def test_perf_analyzer(daemon, roomy, form, mode):
-    command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", "--shape", "A:1,8,8"]
+@pytest.mark.parametrize("shape", [["-b", "8", "--shape", "A:8,8"], ["--shape", "A:1,8,8"]],
+                         ids=["batch", "whole"])
+def test_perf_analyzer(daemon, roomy, form, mode, shape):
+    command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", *shape]
     command += ["--input-tensor-format", form, "--output-tensor-format", form]
     command += ["-p", "700", "-s", "1000", "-r", "10", "--concurrency-range", "4", *mode]
     environment = dict(ENVIRONMENT, LD_PRELOAD=roomy) if form == "json" else ENVIRONMENT

@@ -44,7 +44,7 @@ def test_documents(sync):
     assert not sync.is_model_ready("nothing")
     assert sync.get_server_metadata()["name"] == "invertd"
     assert sync.get_model_metadata("lu", "1")["inputs"][0]["name"] == "A"
-    assert sync.get_model_config("lu")["max_batch_size"] == 0
+    assert sync.get_model_config("lu")["max_batch_size"] > 0
     assert "lu" in {entry["name"] for entry in sync.get_model_repository_index()}
     assert sync.get_inference_statistics("lu")["model_stats"][0]["name"] == "lu"
     assert len(sync.get_inference_statistics()["model_stats"]) >= 4

@@ -246,6 +246,20 @@ def test_content_type_of_another_format(client, pack, coding):
             assert_problem(answer, 400, f"Content-Type is {other}; send it as {type}")
 
 
+@pytest.mark.parametrize("type", [None, JSON])
+@pytest.mark.parametrize("pack, coding", [(bytes, "identity"), (gzip.compress, "gzip")])
+def test_byte_order_mark(client, type, pack, coding):
+    body = pack(b"\xef\xbb\xbf" + b'{"matrix": [[2]]}')
+    answer = client.invert(body, type, Content_Encoding=coding)
+    assert answer.status == 200 and answer.json()["inverse"] == [[0.5]], answer
+
+
+@pytest.mark.parametrize("type", [None, JSON, NPY])
+def test_gzip_without_its_header(client, type):
+    answer = client.invert(gzip.compress(b'{"matrix": [[2]]}'), type)
+    assert_problem(answer, 400, "Content-Encoding: gzip")
+
+
 def test_content_type_with_parameters(client):
     assert client.invert(b'{"matrix": [[2]]}', "application/json; charset=utf-8").status == 200
     assert client.invert(codec.npy(np.eye(2)), "Application/X-NPY").status == 200

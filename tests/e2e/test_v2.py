@@ -1,5 +1,6 @@
 """The Open Inference Protocol, as its own words on the wire."""
 
+import gzip
 import json
 import re
 import time
@@ -122,13 +123,13 @@ def test_metadata_of_other_methods(daemon, methods):
 def test_model_config(daemon, path):
     config = get_json(daemon, path)
     assert config["name"] == "lu"
-    assert config["max_batch_size"] == 0
+    assert config["max_batch_size"] == 2**31 - 1
     assert "dynamic_batching" in config
     assert config["model_transaction_policy"]["decoupled"] is False
     assert config["response_cache"]["enable"] is False
     assert config["input"][0]["name"] == "A"
     assert config["input"][0]["data_type"] == "TYPE_FP64"
-    assert [int(d) for d in config["input"][0]["dims"]] == [-1, -1, -1]
+    assert [int(d) for d in config["input"][0]["dims"]] == [-1, -1]
     assert {t["name"]: t["data_type"] for t in config["output"]} == {
         "INVERSE": "TYPE_FP64",
         "INFO": "TYPE_INT32",
@@ -510,3 +511,28 @@ def test_http_1_0_closes(daemon):
     with daemon.connect() as connection:
         assert connection.exchange(request).json() == {"live": True}
         assert connection.ended(5)
+
+
+def test_byte_order_mark(daemon):
+    text = b"\xef\xbb\xbf" + v2_json({"A": np.eye(2)[None]})[1]
+    assert daemon.post(LU + "/infer", text).status == 200
+    headers, body = v2_binary({"A": np.eye(2)[None]})
+    length = str(int(headers[J]) + 3)
+    assert daemon.post(LU + "/infer", b"\xef\xbb\xbf" + body, {**headers, J: length}).status == 200
+
+
+def test_multipart_is_a_415(daemon):
+    part = b'--b\r\nContent-Disposition: form-data; name="A"\r\n\r\n{}\r\n--b--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    assert_error(daemon.post(LU + "/infer", part, headers), 415, "send the JSON itself")
+
+
+def test_gzip_without_its_header(daemon):
+    body = gzip.compress(v2_json({"A": np.eye(2)[None]})[1])
+    assert_error(daemon.post(LU + "/infer", body), 400, "Content-Encoding: gzip")
+
+
+def test_more_leading_dimensions_than_one(daemon):
+    answer = daemon.post(LU + "/infer", v2_json({"A": 2 * np.ones((2, 3, 1, 1))})[1]).json()
+    shapes = {output["name"]: output["shape"] for output in answer["outputs"]}
+    assert shapes == {"INVERSE": [2, 3, 1, 1], "INFO": [2, 3], "RCOND": [2, 3]}

@@ -47,10 +47,10 @@ static void test_config(void **state)
     assert_false(text.failed);
     static const char *const fragments[] = {
         "{\"name\":\"update\",\"platform\":\"invertd\",",
-        "\"max_batch_size\":0,",
-        "{\"name\":\"A0\",\"data_type\":\"TYPE_FP64\",\"format\":\"FORMAT_NONE\",\"dims\":[-1,-1],"
+        "\"max_batch_size\":2147483647,",
+        "{\"name\":\"A0\",\"data_type\":\"TYPE_FP64\",\"format\":\"FORMAT_NONE\",\"dims\":[-1],"
         "\"is_shape_tensor\":false,\"allow_ragged_batch\":false,\"optional\":true}",
-        "{\"name\":\"INFO\",\"data_type\":\"TYPE_INT32\",\"dims\":[-1],",
+        "{\"name\":\"INFO\",\"data_type\":\"TYPE_INT32\",\"dims\":[],",
         "\"dynamic_batching\":{}",
         "\"model_transaction_policy\":{\"decoupled\":false}",
         "\"response_cache\":{\"enable\":false}}",

@@ -63,9 +63,10 @@ static const struct row hostile[] = {
      "matrix[0,0] is not a number"},
     {"number of signs in A", NULL, "{\"a\":[[--]]}", ERROR_MALFORMED, "A[0,0] is not a number"},
     {"matrix a number", NULL, "{\"matrix\":4}", ERROR_MALFORMED,
-     "\"matrix\" must be an array of numbers, a list of rows: {\"matrix\": [[...]]}"},
+     "\"matrix\" must be an array of numbers, a list of rows, as in {\"matrix\": [[4, 7], [2, "
+     "6]]}"},
     {"matrices a string", NULL, "{\"matrices\":\"a\"}", ERROR_MALFORMED,
-     "must be an array of numbers, a list of matrices: {\"matrices\": [[[...]]]}"},
+     "must be an array of numbers, a list of matrices, as in {\"matrices\": [[[4, 7], [2, 6]]]}"},
     {"A a number", NULL, "{\"a\":4}", ERROR_MALFORMED,
      "\"a\" must be an array of numbers of shape [n,n]"},
     {"A0 a number", NULL, "{\"method\":\"ism\",\"a0\":4}", ERROR_MALFORMED,

@@ -105,8 +105,8 @@ static const struct row hostile[] = {
     {"many empties", NULL, DATA("[1000000000,0,0]", "[]"), -1, ERROR_TOO_LARGE, "at most 65536"},
     {"two dimensions", NULL, DATA("[2,2]", "[1,2,3,4]"), -1, ERROR_BAD_SHAPE,
      "come first, [batch,n,n]; write [1,2,2] for one matrix"},
-    {"four dimensions", NULL, DATA("[1,1,2,2]", "[1,2,3,4]"), -1, ERROR_BAD_SHAPE,
-     "must be [batch,n,n]"},
+    {"multipart", NULL, "--b\r\nContent-Disposition: form-data\r\n\r\n{}\r\n--b--", -1,
+     ERROR_UNSUPPORTED_MEDIA, "begins as multipart/form-data does, which is not taken here; send"},
     {"no dimension", NULL, DATA("[]", "[1]"), -1, ERROR_BAD_SHAPE, "A has shape []"},
     {"not square", NULL, DATA("[1,2,3]", "[1,2,3,4,5,6]"), -1, ERROR_BAD_SHAPE,
      "A has shape [1,2,3]: the last two dimensions must be equal"},
@@ -292,6 +292,28 @@ static void test_good(void **state)
             prototest_space_free(&space);
         }
     }
+}
+
+/* More leading dimensions than one: the answer has them too. */
+static void test_batches_of_batches(void **state)
+{
+    (void)state;
+    static const struct row row = {"batches of batches", NULL, DATA("[2,1,1,1]", "[0,1]"), -1,
+                                   ERROR_NONE,           NULL};
+    struct prototest_space space;
+    struct prototest_body body;
+    struct proto_request request;
+    struct failure failure = {0};
+    prototest_space_init(&space, 1 << 16);
+    enum error error = decode(&row, 0, &space, &body, &request, &failure);
+    prototest_expect(row.name, error, ERROR_NONE, &failure, NULL);
+    assert_int_equal(request.batch, 2);
+    assert_int_equal(request.n, 1);
+    assert_int_equal(request.lead_rank, 2);
+    assert_int_equal(request.lead[0], 2);
+    assert_int_equal(request.lead[1], 1);
+    prototest_body_free(&body);
+    prototest_space_free(&space);
 }
 
 /* An aligned binary tensor stays where it lies. */
@@ -483,10 +505,15 @@ static void test_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),       cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_in_place),   cmocka_unit_test(test_full),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_raw),        cmocka_unit_test(test_lengths_that_lie),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_batches_of_batches),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_lengths_that_lie),
         cmocka_unit_test(test_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
