@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@
 
 static struct {
     int fd;
-    enum log_level min;
+    _Atomic int min; /* an enum log_level */
     enum log_format format;
     const char *program;
     char path[PATH_MAX]; /* "": stderr */
@@ -70,6 +71,11 @@ bool log_open(enum log_level min, enum log_format format, const char *program, c
     return true;
 }
 
+void log_set_level(enum log_level min)
+{
+    state.min = min;
+}
+
 void log_reopen(void)
 {
     if (state.path[0] == '\0')
@@ -86,7 +92,7 @@ void log_reopen(void)
 
 bool log_wanted(enum log_level level)
 {
-    return level >= state.min;
+    return (int)level >= atomic_load_explicit(&state.min, memory_order_relaxed);
 }
 
 /* ---- Fields ---- */

@@ -22,6 +22,8 @@ enum log_format {
 
 /* Once, before other threads start. path NULL: stderr. false when path cannot be opened. */
 bool log_open(enum log_level min, enum log_format format, const char *program, const char *path);
+/* From any thread. */
+void log_set_level(enum log_level min);
 /* Opens path anew (SIGHUP after a rotation). Does nothing on stderr. */
 void log_reopen(void);
 

@@ -15,6 +15,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/option_value.h"
 
@@ -400,6 +401,18 @@ static enum error gather_lines(struct parse *parse, FILE *file)
     return ERROR_NONE;
 }
 
+static enum error check_mode(const struct parse *parse, FILE *file)
+{
+    struct stat status;
+    char path[SHOWN_MAX];
+    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode) ||
+        (status.st_mode & S_IWOTH) == 0)
+        return ERROR_NONE;
+    return failure_set(parse->failure, ERROR_BAD_OPTION,
+                       "--config \"%s\" is not allowed; others can write the file (chmod o-w).",
+                       shown(parse->path, path));
+}
+
 static enum error gather_file(struct parse *parse)
 {
     const struct option_table *table = parse->table;
@@ -418,7 +431,9 @@ static enum error gather_file(struct parse *parse)
         return failure_set(parse->failure, ERROR_BAD_OPTION, "%s \"%s\" cannot be read: %s.", name,
                            shown(parse->path, path), strerror(errno));
     }
-    enum error error = gather_lines(parse, file);
+    enum error error = check_mode(parse, file);
+    if (error == ERROR_NONE)
+        error = gather_lines(parse, file);
     fclose(file);
     return error;
 }

@@ -5,7 +5,9 @@
  * in double quotes keeps its outer spaces). A flag wins over the environment, the environment over
  * the file, the file over the default.
  *
- * Threads: at start-up only.
+ * A file that others can write is refused.
+ *
+ * Threads: one.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
@@ -45,6 +47,7 @@ struct option_row {
     const char *placeholder; /* "HOST:PORT" in --help */
     const char *help;        /* one sentence or two */
     bool for_tests;          /* of no use but to tests: documented apart */
+    bool reload;             /* may change while the program runs; no TEXT and no LIST may */
 };
 
 struct option_table {
@@ -66,6 +69,13 @@ struct option_table {
 ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int argc,
                                          char *const *argv, char *const *environment,
                                          void *configuration, struct failure *failure);
+/* Calls each(context, row, before, after) for each row that has another value now, as texts. */
+void option_differences(const struct option_table *table, const void *before, const void *after,
+                        void (*each)(void *context, const struct option_row *row,
+                                     const char *before, const char *after),
+                        void *context);
+/* Copies the rows that may change. */
+void option_reload(const struct option_table *table, void *configuration, const void *fresh);
 void option_free(const struct option_table *table, void *configuration); /* TEXT, LIST */
 
 void option_print_help(const struct option_table *table, FILE *stream);

@@ -142,7 +142,7 @@ static void append_row(struct text *page, const struct option_row *row)
     append_cell(page, words.data != NULL ? words.data : "");
     text_puts(page, " | ");
     append_cell(page, row->help);
-    text_puts(page, " |\n");
+    text_puts(page, row->reload ? " | yes |\n" : " | |\n");
     text_free(&words);
 }
 
@@ -156,8 +156,8 @@ static void append_table(struct text *page, const struct option_table *table, bo
         if (!begun && for_tests)
             text_puts(page, "\n## For tests alone\n\n");
         if (!begun)
-            text_puts(page, "| Option | Default | Allowed | What it does |\n"
-                            "| --- | --- | --- | --- |\n");
+            text_puts(page, "| Option | Default | Allowed | What it does | Reload |\n"
+                            "| --- | --- | --- | --- | --- |\n");
         begun = true;
         append_row(page, &table->rows[i]);
     }

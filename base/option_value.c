@@ -85,6 +85,17 @@ void option__clear(const struct option_row *row, void *configuration)
     *(char **)field = NULL;
 }
 
+void option__copy(const struct option_row *row, void *configuration, const void *fresh)
+{
+    static const size_t sizes[] = {[OPTION_INT] = sizeof(int64_t),
+                                   [OPTION_BYTES] = sizeof(int64_t),
+                                   [OPTION_DURATION] = sizeof(int64_t),
+                                   [OPTION_BOOL] = sizeof(bool),
+                                   [OPTION_CHOICE] = sizeof(int)};
+    assert(!option__may_lack(row));
+    memcpy(field_of(row, configuration), (const char *)fresh + row->offset, sizes[row->kind]);
+}
+
 /* ---- Reading ---- */
 
 /* Reads decimal digits, at least one and at most limit; advances *text. */

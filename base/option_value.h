@@ -13,6 +13,8 @@ ERROR_MUST_CHECK enum error option__read(const struct option_row *row, const cha
 void option__show(const struct option_row *row, const void *configuration, struct text *text);
 /* Appends what may be given, to be read after "give": "a whole number from 1 to 65535". */
 void option__allowed(const struct option_row *row, struct text *text);
+/* Copies the field of a row that may change. */
+void option__copy(const struct option_row *row, void *configuration, const void *fresh);
 /* Whether the row may have no value at all: its field is then NULL, or empty. */
 bool option__may_lack(const struct option_row *row);
 bool option__lacks(const struct option_row *row, const void *configuration);

@@ -17,10 +17,11 @@
 #include "handlers/exchange.h"
 #include "queue/queue.h"
 
+/* May change at any time. */
 struct handlers_limits {
-    int64_t body_max_bytes;     /* request body, inflated too */
-    int64_t compress_min_bytes; /* answers below are never compressed */
-    int compress_level;         /* zlib 1..9 */
+    _Atomic int64_t body_max_bytes;     /* request body, inflated too */
+    _Atomic int64_t compress_min_bytes; /* answers below are never compressed */
+    _Atomic int compress_level;         /* zlib 1..9 */
 };
 
 /* What handlers work with: all owned by main, all outlive the handlers. */

@@ -125,6 +125,16 @@ static void on_signal(uv_signal_t *handle, int number)
     step(drain, clock_now_ns());
 }
 
+void drain_set_times(struct drain *drain, int64_t delay_ns, int64_t timeout_ns)
+{
+    if (drain->state != SERVING)
+        return;
+    drain->options.delay_ns = delay_ns;
+    drain->options.timeout_ns = timeout_ns;
+    uint64_t half_ns = (uint64_t)timeout_ns / 2;
+    drain->close_ns = half_ns < CLOSE_NS ? half_ns : CLOSE_NS;
+}
+
 enum error drain_create(const struct drain_options *options, uv_loop_t *uv, struct drain **result,
                         struct failure *failure)
 {
@@ -134,8 +144,7 @@ enum error drain_create(const struct drain_options *options, uv_loop_t *uv, stru
     if (drain == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     drain->options = *options;
-    uint64_t half_ns = (uint64_t)options->timeout_ns / 2;
-    drain->close_ns = half_ns < CLOSE_NS ? half_ns : CLOSE_NS;
+    drain_set_times(drain, options->delay_ns, options->timeout_ns);
     uv_timer_init(uv, &drain->timer);
     drain->timer.data = drain;
     int code = 0;

@@ -38,6 +38,8 @@ struct drain_options {
 /* When it fails, *drain is closed and freed like any other, unless it is NULL. */
 ERROR_MUST_CHECK enum error drain_create(const struct drain_options *options, uv_loop_t *uv,
                                          struct drain **drain, struct failure *failure);
+/* Has no effect on a drain that has begun. */
+void drain_set_times(struct drain *drain, int64_t delay_ns, int64_t timeout_ns);
 /* Closes its handles; the loop must run once more, then drain_free. */
 void drain_close(struct drain *drain);
 void drain_free(struct drain **drain);

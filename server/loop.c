@@ -523,3 +523,9 @@ int64_t loop_open(const struct loop *loop)
 {
     return sum(loop, http_open);
 }
+
+void loop_set_limits(struct loop *loop, const struct http_limits *limits)
+{
+    for (int i = 0; i < loop->doorway_count; i++)
+        http_set_limits(loop->doorways[i].http, limits);
+}

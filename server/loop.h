@@ -54,6 +54,8 @@ void loop_close_doors(struct loop *loop);
 void loop_drain(struct loop *loop);                       /* http_drain on its doors */
 void loop_quiesce(struct loop *loop, uint64_t within_ns); /* http_quiesce on its doors */
 
+/* http_set_limits on its doors; any thread, while the doors are open. */
+void loop_set_limits(struct loop *loop, const struct http_limits *limits);
 /* The sums of its doors; any thread, while the doors are open. */
 int64_t loop_held(const struct loop *loop);
 int64_t loop_arriving(const struct loop *loop);

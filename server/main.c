@@ -26,6 +26,7 @@
 #include "server/listeners.h"
 #include "server/loop.h"
 #include "server/machine.h"
+#include "server/reload.h"
 #include "version.h"
 
 enum exit_code {
@@ -55,6 +56,9 @@ struct daemon {
     struct loop *loops[CONFIG_LOOPS_MAX];
     int loop_count;
     struct drain *drain;
+    struct reload *reload;
+    int argc;
+    char **argv;
     _Atomic int64_t connections;
     struct http_peer_key peer_key;
     bool engines_stopped;
@@ -93,19 +97,10 @@ static void on_expired(void *context, const char *why)
     give_up(context, why);
 }
 
-/* SIGHUP. What is wrong stays as it was. */
 static void on_hangup(void *context)
 {
     struct daemon *daemon = context;
-    struct failure failure = {0};
-    log_reopen();
-    log_line(LOG_INFO, "log opened anew", NULL);
-    if (daemon->tls != NULL && tls_reload(daemon->tls, &failure) != ERROR_NONE)
-        log_line(LOG_ERROR, "certificates not reloaded; the old ones stay", "why", LOG_STR,
-                 failure.detail, NULL);
-    else if (daemon->tls != NULL)
-        log_line(LOG_INFO, "certificates reloaded", "expires", LOG_I64, tls_expires(daemon->tls),
-                 NULL);
+    reload_run(daemon->reload);
 }
 
 /* ---- Start ---- */
@@ -242,6 +237,21 @@ static enum error open_doors(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
+static enum error make_reload(struct daemon *daemon, struct failure *failure)
+{
+    struct reload_options options = {
+        .argc = daemon->argc,
+        .argv = daemon->argv,
+        .config = &daemon->config,
+        .services = &daemon->services,
+        .loops = daemon->loops,
+        .loop_count = daemon->loop_count,
+        .drain = daemon->drain,
+        .tls = daemon->tls,
+    };
+    return reload_create(&options, &daemon->reload, failure);
+}
+
 static enum error start(struct daemon *daemon, struct failure *failure)
 {
     enum error error = raise_descriptors(daemon, failure);
@@ -265,6 +275,8 @@ static enum error start(struct daemon *daemon, struct failure *failure)
         .context = daemon,
     };
     error = drain_create(&drain, loop_uv(daemon->loops[0]), &daemon->drain, failure);
+    if (error == ERROR_NONE)
+        error = make_reload(daemon, failure);
     for (int i = 1; i < daemon->loop_count && error == ERROR_NONE; i++)
         error = loop_start(daemon->loops[i], failure);
     if (error == ERROR_NONE)
@@ -294,6 +306,7 @@ static void stop(struct daemon *daemon)
     for (int i = daemon->loop_count - 1; i >= 0; i--)
         loop_destroy(&daemon->loops[i]);
     drain_free(&daemon->drain);
+    reload_destroy(&daemon->reload);
     supervisor_destroy(&daemon->supervisor); /* whose descriptor loop 0 has watched */
     handlers_destroy(&daemon->handlers);
     queue_destroy(&daemon->queue);
@@ -363,6 +376,8 @@ int main(int argc, char **argv)
     struct failure failure = {0};
     enum config_task task;
     hold_standard_descriptors();
+    daemon.argc = argc;
+    daemon.argv = argv;
     if (config_read(argc, argv, environ, &daemon.config, &task, &failure) != ERROR_NONE)
         return complain(&failure, EXIT_OPTIONS);
     if (task != CONFIG_SERVE)

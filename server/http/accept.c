@@ -200,7 +200,7 @@ static void await_header(struct accept *accept, int fd, const struct sockaddr *a
     accept->first_free = pending->next_free;
     accept->pending_count++;
     *pending = (struct pending){.fd = fd,
-                                .until_ns = now_ns + (uint64_t)accept->options.header_timeout_ns,
+                                .until_ns = now_ns + (uint64_t)*accept->options.header_timeout_ns,
                                 .length = length};
     memcpy(&pending->address, address, length);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = PENDING_BIT | (uint64_t)index};

@@ -36,8 +36,8 @@ typedef void accept_taker(void *context, int fd, const struct sockaddr *address,
 struct accept_options {
     const int *fds; /* takes: listening, non-blocking */
     int count;
-    const struct proxy_list *proxies; /* borrowed; may be empty */
-    int64_t header_timeout_ns;        /* of a proxy's header */
+    const struct proxy_list *proxies;         /* borrowed; may be empty */
+    const _Atomic int64_t *header_timeout_ns; /* borrowed: of a proxy's header */
     accept_taker *taker;
     void *context;
 };

@@ -96,7 +96,7 @@ enum error http_create(const struct http_options *options, struct http **result,
     struct accept_options accept = {.fds = options->listen_fds,
                                     .count = options->listen_count,
                                     .proxies = options->proxies,
-                                    .header_timeout_ns = options->limits.header_timeout_ns,
+                                    .header_timeout_ns = &http->options.limits.header_timeout_ns,
                                     .taker = take,
                                     .context = http};
     enum error error = accept_create(&accept, &http->accept, failure);
@@ -265,6 +265,16 @@ void http_quiesce(struct http *http, uint64_t within_ns)
         if (http->deadlines[slot] != 0)
             http__set_deadline(http->connections[slot], http->deadlines[slot]);
     accept_close(http->accept, http->free_count, http->now_ns);
+}
+
+void http_set_limits(struct http *http, const struct http_limits *limits)
+{
+    struct http_limits *own = &http->options.limits;
+    own->header_timeout_ns = limits->header_timeout_ns;
+    own->body_timeout_ns = limits->body_timeout_ns;
+    own->request_timeout_ns = limits->request_timeout_ns;
+    own->send_timeout_ns = limits->send_timeout_ns;
+    own->idle_timeout_ns = limits->idle_timeout_ns;
 }
 
 int64_t http_busy(const struct http *http)

@@ -28,13 +28,15 @@
 struct http;
 struct tls;
 
+/* Those of time may change: see http_set_limits. */
 struct http_limits {
-    int64_t connections_max;    /* of all doors; one above is answered 503 and closed */
-    int64_t header_timeout_ns;  /* from the connection, or the request line, to the empty line */
-    int64_t body_timeout_ns;    /* plus one second a MiB */
-    int64_t request_timeout_ns; /* from the complete body to the answer */
-    int64_t send_timeout_ns;    /* for the client to take the answer, plus one second a MiB */
-    int64_t idle_timeout_ns;    /* between requests */
+    int64_t connections_max; /* of all doors; one above is answered 503 and closed */
+    _Atomic int64_t
+        header_timeout_ns; /* from the connection, or the request line, to the empty line */
+    _Atomic int64_t body_timeout_ns;    /* plus one second a MiB */
+    _Atomic int64_t request_timeout_ns; /* from the complete body to the answer */
+    _Atomic int64_t send_timeout_ns; /* for the client to take the answer, plus one second a MiB */
+    _Atomic int64_t idle_timeout_ns; /* between requests */
 };
 
 struct http_options {
@@ -78,7 +80,8 @@ void http_drain(struct http *http);
 void http_quiesce(struct http *http, uint64_t within_ns);
 
 /* From any thread. */
-int64_t http_busy(const struct http *http);     /* requests under way */
+void http_set_limits(struct http *http, const struct http_limits *limits); /* those of time */
+int64_t http_busy(const struct http *http);                                /* requests under way */
 int64_t http_held(const struct http *http);     /* of those, what handlers still have to answer */
 int64_t http_arriving(const struct http *http); /* and what is still sending an admitted body */
 int64_t http_open(const struct http *http);     /* connections */

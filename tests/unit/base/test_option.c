@@ -26,22 +26,25 @@ struct configuration {
 #define AT(field) offsetof(struct configuration, field)
 
 static const struct option_row table_rows[] = {
-    {"config", OPTION_TEXT, AT(config), NULL, 0, 0, NULL, "FILE", "A file of options.", false},
-    {"listen", OPTION_TEXT, AT(listen), "127.0.0.1:8000", 0, 0, NULL, "HOST:PORT",
-     "Where to listen.", false},
-    {"name", OPTION_TEXT, AT(name), NULL, 0, 0, NULL, NULL, "A name.", false},
-    {"workers", OPTION_INT, AT(workers), "4", 1, 64, NULL, "COUNT", "How many workers.", false},
-    {"offset", OPTION_INT, AT(offset), "0", -5, 5, NULL, "NUMBER", "May be negative.", false},
-    {"body-max", OPTION_BYTES, AT(size), "256MiB", 1, INT64_C(1) << 40, NULL, "SIZE",
-     "The longest body.", false},
-    {"drain-timeout", OPTION_DURATION, AT(wait), "30s", 0, 3600 * S, NULL, "DURATION",
-     "How long a drain may take.", false},
-    {"any", OPTION_INT, AT(any), "7", INT64_MIN, INT64_MAX, NULL, "NUMBER", "Without bounds.",
+    {"config", OPTION_TEXT, AT(config), NULL, 0, 0, NULL, "FILE", "A file of options.", false,
      false},
-    {"verbose", OPTION_BOOL, AT(verbose), "false", 0, 0, NULL, NULL, "Says more.", false},
-    {"quick", OPTION_BOOL, AT(quick), "true", 0, 0, NULL, NULL, "Goes faster.", true},
+    {"listen", OPTION_TEXT, AT(listen), "127.0.0.1:8000", 0, 0, NULL, "HOST:PORT",
+     "Where to listen.", false, false},
+    {"name", OPTION_TEXT, AT(name), NULL, 0, 0, NULL, NULL, "A name.", false, false},
+    {"workers", OPTION_INT, AT(workers), "4", 1, 64, NULL, "COUNT", "How many workers.", false,
+     false},
+    {"offset", OPTION_INT, AT(offset), "0", -5, 5, NULL, "NUMBER", "May be negative.", false,
+     false},
+    {"body-max", OPTION_BYTES, AT(size), "256MiB", 1, INT64_C(1) << 40, NULL, "SIZE",
+     "The longest body.", false, false},
+    {"drain-timeout", OPTION_DURATION, AT(wait), "30s", 0, 3600 * S, NULL, "DURATION",
+     "How long a drain may take.", false, false},
+    {"any", OPTION_INT, AT(any), "7", INT64_MIN, INT64_MAX, NULL, "NUMBER", "Without bounds.",
+     false, false},
+    {"verbose", OPTION_BOOL, AT(verbose), "false", 0, 0, NULL, NULL, "Says more.", false, false},
+    {"quick", OPTION_BOOL, AT(quick), "true", 0, 0, NULL, NULL, "Goes faster.", true, false},
     {"log-format", OPTION_CHOICE, AT(format), "json", 0, 0, "json|text|js", "FORMAT",
-     "One object a line, or text for people. A | B.", false},
+     "One object a line, or text for people. A | B.", false, true},
 };
 
 static const struct option_table table = {"tester", "A program of tests.", "TESTER", table_rows,
@@ -543,11 +546,11 @@ static void test_print_markdown(void **state)
 {
     (void)state;
     char *text = printed_help(option_print_markdown);
-    assert_non_null(strstr(text, "| --- | --- | --- | --- |\n"));
-    assert_non_null(
-        strstr(text, "| `--workers` | `4` | a whole number from 1 to 64 | How many workers. |\n"));
+    assert_non_null(strstr(text, "| --- | --- | --- | --- | --- |\n"));
+    assert_non_null(strstr(
+        text, "| `--workers` | `4` | a whole number from 1 to 64 | How many workers. | |\n"));
     assert_non_null(strstr(text, "| `--log-format` | `json` | one of json, text, js | One object a "
-                                 "line, or text for people. A \\| B. |\n"));
+                                 "line, or text for people. A \\| B. | yes |\n"));
     assert_non_null(strstr(text, "| `--name` | none | "));
     /* What is for tests stands in a table of its own, and there alone. */
     const char *apart = strstr(text, "\n## For tests alone\n");

@@ -1,4 +1,5 @@
-/* tests/unit/base/test_option_list.c: options that may be given several times. */
+/* tests/unit/base/test_option_list.c: options that may be given several times, options that may
+ * change while the program runs, files that others can write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/option.h"
@@ -17,6 +19,9 @@
 struct configuration {
     char *config;
     struct option_list hosts;
+    int64_t wait, size;
+    int level;
+    bool loud;
 };
 
 static const struct option_row table_rows[] = {
@@ -26,9 +31,32 @@ static const struct option_row table_rows[] = {
      .offset = offsetof(struct configuration, hosts),
      .initial = "a,b",
      .placeholder = "HOST"},
+    {.flag = "wait",
+     .kind = OPTION_DURATION,
+     .offset = offsetof(struct configuration, wait),
+     .initial = "1s",
+     .max = INT64_MAX,
+     .reload = true},
+    {.flag = "size",
+     .kind = OPTION_BYTES,
+     .offset = offsetof(struct configuration, size),
+     .initial = "1KiB",
+     .max = INT64_MAX},
+    {.flag = "level",
+     .kind = OPTION_CHOICE,
+     .offset = offsetof(struct configuration, level),
+     .initial = "low",
+     .choices = "low|high",
+     .reload = true},
+    {.flag = "loud",
+     .kind = OPTION_BOOL,
+     .offset = offsetof(struct configuration, loud),
+     .initial = "false",
+     .reload = true},
 };
 
-static const struct option_table table = {"tester", "A program of tests.", "TESTER", table_rows, 2};
+static const struct option_table table = {"tester", "A program of tests.", "TESTER", table_rows,
+                                          sizeof table_rows / sizeof table_rows[0]};
 
 static char path[] = "/tmp/invertd-test-option-XXXXXX";
 
@@ -111,10 +139,69 @@ static void test_lists(void **state)
     assert_int_equal(parse(arguments, nothing, &c, &failure), ERROR_BAD_OPTION);
 }
 
+/* ---- Changes ---- */
+
+static void note_change(void *context, const struct option_row *row, const char *before,
+                        const char *after)
+{
+    char *text = context;
+    snprintf(text + strlen(text), 256 - strlen(text), "%s%s %s %s;", row->reload ? "" : "!",
+             row->flag, before, after);
+}
+
+static struct configuration parse_file(const char *text)
+{
+    const char *const arguments[WORDS_MAX] = {"--config", path}, *const none[WORDS_MAX] = {NULL};
+    struct configuration c;
+    struct failure failure;
+    write_file(text);
+    if (parse(arguments, none, &c, &failure) != ERROR_NONE)
+        fail_msg("%s", failure.detail);
+    return c;
+}
+
+static void test_changes(void **state)
+{
+    char text[256] = "";
+    (void)state;
+    struct configuration before = parse_file("hosts = x\n");
+    struct configuration same = parse_file("wait = 1000ms\nhosts = x\n");
+    option_differences(&table, &before, &same, note_change, text);
+    assert_string_equal(text, "");
+    struct configuration after =
+        parse_file("hosts = x, y\nwait = 2s\nsize = 3B\nlevel = high\nloud = yes\n");
+    option_differences(&table, &before, &after, note_change, text);
+    assert_string_equal(text, "!hosts x x,y;wait 1s 2s;!size 1KiB 3B;level low high;"
+                              "loud false true;");
+    option_reload(&table, &before, &after);
+    text[0] = '\0';
+    option_differences(&table, &before, &after, note_change, text);
+    assert_string_equal(text, "!hosts x x,y;!size 1KiB 3B;");
+    option_free(&table, &before);
+    option_free(&table, &same);
+    option_free(&table, &after);
+}
+
+static void test_file_of_others(void **state)
+{
+    const char *const arguments[WORDS_MAX] = {"--config", path}, *const none[WORDS_MAX] = {NULL};
+    struct configuration c;
+    struct failure failure = {0};
+    (void)state;
+    write_file("wait = 2s\n");
+    assert_int_equal(chmod(path, 0646), 0);
+    assert_int_equal(parse(arguments, none, &c, &failure), ERROR_BAD_OPTION);
+    assert_non_null(strstr(failure.detail, "others can write the file"));
+    assert_int_equal(chmod(path, 0664), 0);
+    assert_int_equal(parse(arguments, none, &c, &failure), ERROR_NONE);
+    option_free(&table, &c);
+}
+
 int main(void)
 {
     close(mkstemp(path));
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists), cmocka_unit_test(test_changes),
+                                       cmocka_unit_test(test_file_of_others)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
     return failures;

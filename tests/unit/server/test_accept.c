@@ -23,6 +23,7 @@
 static int ports[2], taken_count, taken[ROOM];
 static struct sockaddr_storage last;
 static struct proxy_list proxies;
+static const _Atomic int64_t header_timeout_ns = 1000;
 
 static void take(void *context, int fd, const struct sockaddr *address, socklen_t length)
 {
@@ -50,7 +51,7 @@ static struct accept *open_two(void)
     struct accept_options options = {.fds = fds,
                                      .count = 2,
                                      .proxies = &proxies,
-                                     .header_timeout_ns = 1000,
+                                     .header_timeout_ns = &header_timeout_ns,
                                      .taker = take,
                                      .context = &taken_count};
     assert_int_equal(accept_create(&options, &accept, NULL), ERROR_NONE);
