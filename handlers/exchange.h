@@ -58,6 +58,13 @@ struct exchange_reply {
     void *context;
 };
 
+/* What was computed for a request, for the log. */
+struct exchange_work {
+    const char *method; /* constant text; NULL: nothing */
+    int64_t n, batch;
+    uint64_t queue_ns, compute_ns; /* as Server-Timing has them */
+};
+
 /* What the door lends. The same for all exchanges of a door; a test has its own. */
 struct exchange_door {
     /* First value of a header field, any case of name; NULL when absent. Lent until end. */
@@ -83,6 +90,7 @@ struct exchange {
     bool chunked;           /* Transfer-Encoding: chunked */
     bool expect_continue;
     uint32_t client;       /* a number for the peer: same peer, same number */
+    const char *id;        /* of the request, as X-Request-Id has it; lent until end */
     const char *peer_name; /* the client's, by its TLS certificate, lent until end; NULL: none */
     uint64_t arrived_ns;
 
@@ -100,6 +108,7 @@ struct exchange {
     const struct handlers_route *route; /* NULL: none matched */
     void *state;                        /* the handler's own */
     bool answered;                      /* set by exchange_answer */
+    struct exchange_work work;          /* zeroed by the door */
     uint64_t body_done_ns;              /* set by the door: the body was complete */
 
     /* Set by the door before handlers_begin: which routes exist here. */

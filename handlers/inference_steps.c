@@ -160,10 +160,29 @@ static enum error encode(struct inference *inference)
                                    &inference->failure);
 }
 
+static uint64_t between(uint64_t from_ns, uint64_t to_ns)
+{
+    return from_ns != 0 && to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+static void note_work(const struct inference *inference)
+{
+    const struct proto_request *request = handlers__item_request(inference->item);
+    const struct queue_item *item = handlers__item_result(inference->item);
+    inference->x->work = (struct exchange_work){
+        .method = request->method->name,
+        .n = request->n,
+        .batch = request->batch,
+        .queue_ns = between(item->queued_ns, item->started_ns),
+        .compute_ns = item->compute_ns,
+    };
+}
+
 /* On the loop; inference->status says how encoding went. */
 static void encoded(struct inference *inference)
 {
     assert(inference->x != NULL && !inference->busy);
+    note_work(inference);
     if (inference->status != ERROR_NONE) {
         handlers__inference_refuse(inference, &inference->failure);
         return;
@@ -218,11 +237,6 @@ static void encode_on_loop_or_in_pool(struct inference *inference)
 }
 
 /* ---- Sending ---- */
-
-static uint64_t between(uint64_t from_ns, uint64_t to_ns)
-{
-    return from_ns != 0 && to_ns > from_ns ? to_ns - from_ns : 0;
-}
 
 static void count_success(struct inference *inference)
 {

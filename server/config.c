@@ -408,6 +408,11 @@ static const struct option_row rows[] = {
      .offset = FIELD(log_file),
      .placeholder = "FILE",
      .help = "Log there instead of on stderr; SIGHUP opens it anew."},
+    {.flag = "access-log",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(access_log),
+     .placeholder = "FILE",
+     .help = "Write a JSON line for each request there; - is stderr; SIGHUP opens it anew."},
 };
 
 const struct option_table config_table = {

@@ -20,7 +20,8 @@
 
 struct config {
     struct option_list listen, proxy_protocol;
-    char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *cpu, *log_file;
+    char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *cpu, *log_file,
+        *access_log;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
     int64_t loops, threads, pool_threads, pool_max;

@@ -22,6 +22,7 @@
 #include "server/config.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
+#include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/listeners.h"
 #include "server/loop.h"
@@ -45,7 +46,8 @@ enum exit_code {
 struct daemon {
     struct config config;
     struct listeners listeners;
-    struct tls *tls; /* NULL: none */
+    struct tls *tls;                /* NULL: none */
+    struct request_log *access_log; /* NULL: none */
     struct arena *arena;
     struct metric_registry *metrics;
     struct queue *queue;
@@ -218,6 +220,7 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .connections = &daemon->connections,
         .proxies = &daemon->config.proxies,
         .tls = is_unix ? NULL : daemon->tls,
+        .log = daemon->access_log,
         .peer_key = daemon->peer_key,
         .limits = config_http_limits(&daemon->config),
     };
@@ -248,6 +251,7 @@ static enum error make_reload(struct daemon *daemon, struct failure *failure)
         .loop_count = daemon->loop_count,
         .drain = daemon->drain,
         .tls = daemon->tls,
+        .access_log = daemon->access_log,
     };
     return reload_create(&options, &daemon->reload, failure);
 }
@@ -313,6 +317,7 @@ static void stop(struct daemon *daemon)
     metric_registry_destroy(&daemon->metrics);
     arena_destroy(&daemon->arena);
     tls_destroy(&daemon->tls);
+    request_log_close(&daemon->access_log);
     listeners_close(&daemon->listeners);
     config_free(&daemon->config);
 }
@@ -347,7 +352,7 @@ static int print(struct config *config, enum config_task task)
     return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
 }
 
-/* What the options name beyond themselves: addresses, certificates. */
+/* What the options name beyond themselves: addresses, certificates, the access log. */
 static enum error read_files(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
@@ -356,6 +361,8 @@ static enum error read_files(struct daemon *daemon, struct failure *failure)
                                       &daemon->listeners, failure);
     if (error == ERROR_NONE && tls.cert != NULL)
         error = tls_create(&tls, &daemon->tls, failure);
+    if (error == ERROR_NONE && config->access_log != NULL)
+        error = request_log_open(config->access_log, &daemon->access_log, failure);
     return error;
 }
 

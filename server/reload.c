@@ -100,6 +100,8 @@ void reload_run(struct reload *reload)
 {
     log_reopen();
     log_line(LOG_INFO, "log opened anew", NULL);
+    if (reload->options.access_log != NULL)
+        request_log_reopen(reload->options.access_log);
     if (reload->options.tls != NULL)
         reload_certificates(reload->options.tls);
     reload_options(reload);

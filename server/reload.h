@@ -1,4 +1,4 @@
-/* server/reload.h: SIGHUP: opens the log anew, and reads anew what may change while the daemon
+/* server/reload.h: SIGHUP: opens the logs anew, and reads anew what may change while the daemon
  * runs.
  *
  * Certificates, and the options whose rows say so, are read anew each by itself. Of what is wrong,
@@ -12,6 +12,7 @@
 
 #include "server/config.h"
 #include "server/drain.h"
+#include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/loop.h"
 
@@ -23,7 +24,8 @@ struct reload_options {
     struct loop **loops;
     int loop_count;
     struct drain *drain;
-    struct tls *tls; /* NULL: none */
+    struct tls *tls;                /* NULL: none */
+    struct request_log *access_log; /* NULL: none */
 };
 
 struct reload;

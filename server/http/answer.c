@@ -47,6 +47,7 @@ static void make_response(struct http__connection *c, const struct exchange_repl
     for (int i = 0; i < reply->field_count; i++)
         good &= MHD_add_response_header(c->response, reply->fields[i].name,
                                         reply->fields[i].value) == MHD_YES;
+    good &= MHD_add_response_header(c->response, "X-Request-Id", c->x.id) == MHD_YES;
     if (reply->close || c->final || c->http->draining)
         good &= MHD_add_response_header(c->response, "Connection", "close") == MHD_YES;
     if (!good) {
@@ -82,7 +83,7 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
     bool in_body = c->phase == HTTP_BODY && !c->in_call;
     if (in_body || (c->phase == HTTP_HEAD && !c->early && c->frame.content_length > 0)) {
         text_init(&c->raw, HTTP_RAW_MAX);
-        http_raw_compose(&c->raw, reply, x->verb == EXCHANGE_HEAD);
+        http_raw_compose(&c->raw, reply, x->id, x->verb == EXCHANGE_HEAD);
     }
     make_response(c, reply);
     if (in_body)
@@ -115,12 +116,37 @@ enum MHD_Result http__send_answer(struct http__connection *c)
 
 /* ---- Ends ---- */
 
+void http__log(const struct http__connection *c, const char *route, int status, uint64_t took_ns)
+{
+    const struct exchange *x = &c->x;
+    char address[HTTP_PEER_TEXT];
+    if (c->http->log == NULL)
+        return;
+    bool busy = http__is_busy(c);
+    struct request_log_entry entry = {.client = address, .route = route, .status = status};
+    http_peer_show(&c->peer, address);
+    if (busy) {
+        entry.id = x->id;
+        entry.client = x->peer_name != NULL ? x->peer_name : address;
+        entry.method = x->work.method;
+        entry.n = x->work.n;
+        entry.batch = x->work.batch;
+        entry.bytes_in = x->body_bytes;
+        entry.bytes_out = status != 0 ? c->answer_bytes : 0;
+        entry.queue_ns = x->work.queue_ns;
+        entry.compute_ns = x->work.compute_ns;
+        entry.total_ns = took_ns;
+    }
+    request_log_add(c->http->log, &entry, c->http->now_ns);
+}
+
 void http__finish(struct http__connection *c, bool left)
 {
     struct exchange *x = &c->x;
+    const char *route = handlers_route_label(x);
+    uint64_t took_ns = clock_now_ns() - x->arrived_ns;
+    http__log(c, route, c->answered ? c->status : 0, took_ns);
     if (c->answered) {
-        const char *route = handlers_route_label(x);
-        uint64_t took_ns = clock_now_ns() - x->arrived_ns;
         http_count_request(&c->http->count, route, c->status, took_ns, x->body_bytes,
                            c->answer_bytes);
         const char *trace = log_wanted(LOG_DEBUG) ? handlers_traceparent(x) : NULL;

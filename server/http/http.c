@@ -103,6 +103,8 @@ enum error http_create(const struct http_options *options, struct http **result,
     http->options = *options;
     http->now_ns = clock_now_ns();
     http_count_init(&http->count, options->metrics);
+    http->log = request_log_buffer_create(options->log);
+    http__id_prefix_make(http);
     http->open_gauge = metric_series(options->metrics, METRIC_CONNECTIONS);
     if (error == ERROR_NONE)
         error = watch_create(LINGER_MAX, &http->watch, failure);
@@ -133,6 +135,7 @@ void http_destroy(struct http **result)
     http__handshakes_abandon(http);
     if (http->daemon != NULL)
         MHD_stop_daemon(http->daemon);
+    request_log_buffer_destroy(&http->log);
     accept_destroy(&http->accept);
     watch_destroy(&http->watch);
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
@@ -236,6 +239,7 @@ void http_tick(struct http *http)
 {
     http->now_ns = clock_now_ns();
     accept_tick(http->accept, http->now_ns);
+    request_log_tick(http->log, http->now_ns);
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0 && http->deadlines[slot] <= http->now_ns)
             http__on_deadline(http->connections[slot]);

@@ -26,6 +26,7 @@
 #include "server/http/proxy.h"
 
 struct http;
+struct request_log;
 struct tls;
 
 /* Those of time may change: see http_set_limits. */
@@ -49,6 +50,7 @@ struct http_options {
     _Atomic int64_t *connections;    /* open ones of all doors, counted by the doors */
     const struct proxy_list *proxies;
     struct tls *tls;               /* NULL: the door speaks plain HTTP */
+    struct request_log *log;       /* NULL: none */
     struct http_peer_key peer_key; /* the same for all doors */
     struct http_limits limits;
 };

@@ -34,8 +34,12 @@
 #include "server/http/http.h"
 #include "server/http/count.h"
 #include "server/http/guard.h"
+#include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/http/watch.h"
+
+#define HTTP_ID_BYTES 36      /* of an id that is made, its NUL among them */
+#define HTTP_ID_MAX_BYTES 128 /* of a client's */
 
 enum http__phase {
     HTTP_IDLE,    /* no request */
@@ -79,6 +83,7 @@ struct http__connection {
     struct tls_credentials *credentials;
     struct http__line *line; /* that it stands in; NULL: none */
     struct http__connection *next, *previous;
+    char id[HTTP_ID_BYTES];    /* of the request, where the client gave none */
     char name[TLS_NAME_BYTES]; /* of the client, by its certificate; "": none */
 
     struct http_guard_uri target;
@@ -106,6 +111,9 @@ struct http {
     struct http_peer newcomer;     /* of the connection that is being handed to the library */
     struct http__connection *came; /* which has become this one; NULL: none */
     struct http_count count;
+    struct request_log_buffer *log; /* NULL: none */
+    char id_prefix[17];             /* of the ids that the door makes: random */
+    uint64_t id_count;
     struct metric_series *open_gauge;
     struct http__line woken, awake; /* in their handshakes */
     bool stirred, draining;
@@ -157,6 +165,8 @@ enum MHD_Result http__send_answer(struct http__connection *c);
 void http__answer_past_library(struct http__connection *c);
 /* The library may ask for the answer of a connection that WAITs. */
 void http__release(struct http__connection *c);
+/* Writes the request into the access log. status 0: unanswered. */
+void http__log(const struct http__connection *c, const char *route, int status, uint64_t took_ns);
 /* Ends the exchange, whether it was answered or not. left: the client is gone. */
 void http__finish(struct http__connection *c, bool left);
 /* Ends the exchange unanswered; the connection will close. */
@@ -164,6 +174,13 @@ void http__drop(struct http__connection *c, bool left);
 /* Lets the library close a connection that is idle, or that it thinks to be inside a body: soon,
  * and not if a request arrives in between. */
 void http__close_soon(struct http__connection *c);
+
+/* ---- request_id.c ---- */
+
+/* The prefix of the door's ids. */
+void http__id_prefix_make(struct http *http);
+/* The id of a request: the client's, where it is one, or a new one. Lent until the next request. */
+const char *http__id(struct http__connection *c, const char *given);
 
 /* ---- request.c: what the library calls ---- */
 

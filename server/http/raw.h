@@ -16,8 +16,10 @@
 
 #define HTTP_RAW_MAX (64 << 10) /* bytes of such an answer; a longer one is not sent */
 
-/* Appends status line, fields, `Connection: close` and body (not for HEAD) to text. */
-void http_raw_compose(struct text *text, const struct exchange_reply *reply, bool head);
+/* Appends status line, fields, `Connection: close`, X-Request-Id and body (not for HEAD) to text.
+ */
+void http_raw_compose(struct text *text, const struct exchange_reply *reply, const char *id,
+                      bool head);
 /* Writes text without waiting. false when not all of it fitted into the socket's buffer. */
 bool http_raw_send(int fd, const struct text *text);
 

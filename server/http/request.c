@@ -200,6 +200,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .deadline_ns = c->first_deadline_ns,
         .listener = options->listener,
     };
+    x->id = http__id(c, door_header(x, "X-Request-Id"));
     c->answered = false;
     c->early = error != ERROR_NONE || c->over || x->expect_continue || x->chunked ||
                x->content_length > DISCARD_MAX;
@@ -307,6 +308,8 @@ static bool count_refusal(struct http__connection *c)
     if (info == NULL)
         return false;
     http_count_refused(&c->http->count, (int)info->http_status);
+    if (!http__is_busy(c)) /* else http__finish logs it */
+        http__log(c, "other", (int)info->http_status, 0);
     return true;
 }
 
