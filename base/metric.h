@@ -56,6 +56,8 @@ struct metric_buckets {
       "Body bytes received (in) and sent (out).")                                                  \
     X(ARENA_BYTES, "invertd_arena_bytes", GAUGE, 1, "state", NONE,                                 \
       "Bytes of the arena, used and free.")                                                        \
+    X(MEMORY_WAITING, "invertd_memory_waiting", GAUGE, 1, "", NONE,                                \
+      "Requests that are not read, or not decoded, until others give memory back.")                \
     X(DEVICE_UP, "invertd_device_up", GAUGE, 1, "device", NONE,                                    \
       "1 while the device's engine runs and answers.")                                             \
     X(DEVICE_INFO, "invertd_device_info", GAUGE, 1, "device,model", NONE,                          \

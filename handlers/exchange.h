@@ -77,6 +77,8 @@ struct exchange_door {
     void (*answer)(struct exchange *x, const struct exchange_reply *reply);
     /* deadline_ns was moved, perhaps after handlers_run had returned. */
     void (*deadline_moved)(struct exchange *x);
+    /* The memory is there that handlers_make_room had to wait for: sink and sink_bytes say so. */
+    void (*room_made)(struct exchange *x);
 };
 
 struct exchange {
@@ -94,9 +96,11 @@ struct exchange {
     const char *peer_name; /* the client's, by its TLS certificate, lent until end; NULL: none */
     uint64_t arrived_ns;
 
-    /* Where the body goes: set by handlers_begin when it wants one. The door copies at most
-     * sink_bytes there and counts body_bytes; a body of another length than content_length never
-     * reaches handlers_run. Without a sink the door discards the body. */
+    /* Where the body goes, and how much of it there is room for. handlers_begin sets takes_body
+     * when it wants one; handlers_make_room makes the sink longer, and may move it. The door copies
+     * at most sink_bytes there and counts body_bytes; a body of another length than content_length
+     * never reaches handlers_run. Without takes_body the door discards the body. */
+    bool takes_body;
     unsigned char *sink;
     int64_t sink_bytes, body_bytes;
 

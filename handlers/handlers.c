@@ -50,6 +50,7 @@ static void make_series(struct handlers *handlers)
     handlers->cancelled_timeout = metric_series(metrics, METRIC_CANCELLED, "timeout");
     handlers->arena_used = metric_series(metrics, METRIC_ARENA_BYTES, "used");
     handlers->arena_free = metric_series(metrics, METRIC_ARENA_BYTES, "free");
+    handlers->memory_waiting = metric_series(metrics, METRIC_MEMORY_WAITING);
     handlers->ready = metric_series(metrics, METRIC_READY);
 }
 
@@ -228,18 +229,33 @@ static void say_deadline(const struct exchange *x, char *text, size_t size)
                      : "us");
 }
 
-void handlers_expired(struct exchange *x, bool body_arriving)
+bool handlers_make_room(struct exchange *x, int64_t bytes)
+{
+    assert(x->takes_body && !x->answered);
+    return handlers__inference_make_room(x, bytes); /* no other route's sink is to grow */
+}
+
+void handlers_expired(struct exchange *x, enum handlers_late what)
 {
     char detail[192];
     if (x->answered)
         return;
     drop_state(x);
     metric_add(x->handlers->cancelled_timeout, 1);
-    say_deadline(x, detail, sizeof detail);
-    if (body_arriving)
-        handlers__fail_with(x, ERROR_BODY_TOO_SLOW, "The body did not arrive in time.");
-    else
+    switch (what) {
+    case HANDLERS_LATE_BODY:
+        handlers__fail_with(x, ERROR_BODY_TOO_SLOW,
+                            "The body did not arrive in time, or not fast enough.");
+        break;
+    case HANDLERS_LATE_ROOM:
+        handlers__fail_with(x, ERROR_FULL,
+                            "The service's memory is taken by other requests; try again later.");
+        break;
+    case HANDLERS_LATE_ANSWER:
+        say_deadline(x, detail, sizeof detail);
         handlers__fail_with(x, ERROR_TIMEOUT, detail);
+        break;
+    }
 }
 
 void handlers_end(struct exchange *x)

@@ -1,8 +1,9 @@
 /* handlers/handlers.h: what the door calls. One file a family of endpoints behind it.
  *
- * Life of an exchange: handlers_begin, then handlers_run when the body is complete (at once when
- * there is none), possibly handlers_expired, and always handlers_end last. On each call the handler
- * may answer or not yet; between run and the answer the door suspends the connection.
+ * Life of an exchange: handlers_begin, handlers_make_room as a long body arrives, then handlers_run
+ * when the body is complete (at once when there is none), possibly handlers_expired, and always
+ * handlers_end last. On each call the handler may answer or not yet; between run and the answer the
+ * door suspends the connection.
  *
  * Threads: all calls for one exchange come from its loop's thread.
  */
@@ -42,8 +43,17 @@ void handlers_destroy(struct handlers **handlers); /* no exchange may be left */
 
 void handlers_begin(struct exchange *x);
 void handlers_run(struct exchange *x);
-/* The deadline passed unanswered: 504 (408 when the body is still arriving); drops the work. */
-void handlers_expired(struct exchange *x, bool body_arriving);
+/* Makes room in the sink for the body's first so many bytes, before handlers_run. false: there is
+ * no memory now; nothing is read of the body until the door's room_made is called. */
+ERROR_MUST_CHECK bool handlers_make_room(struct exchange *x, int64_t bytes);
+/* What took too long. */
+enum handlers_late {
+    HANDLERS_LATE_ANSWER, /* 504 */
+    HANDLERS_LATE_BODY,   /* 408 */
+    HANDLERS_LATE_ROOM    /* 503: no memory became free for the body */
+};
+/* A deadline passed unanswered; drops the work. */
+void handlers_expired(struct exchange *x, enum handlers_late what);
 /* The client has gone (which the door counts), or the answer was sent: the exchange is invalid
  * after this. Work that is under way is cancelled and cleans up after itself. */
 void handlers_end(struct exchange *x);

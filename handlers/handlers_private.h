@@ -48,7 +48,7 @@ struct handlers {
     struct metric_series *rejected[ERROR_COUNT]; /* NULL: refuses no request */
     struct metric_series *cancelled_timeout;
     _Atomic uint64_t logged; /* errors.c: a second << 8 | the lines logged in it */
-    struct metric_series *arena_used, *arena_free, *ready;
+    struct metric_series *arena_used, *arena_free, *memory_waiting, *ready;
     struct handlers__shard shards[HANDLERS_SHARDS];
 };
 

@@ -39,6 +39,7 @@ void handlers__metrics(struct exchange *x)
     uint64_t used = arena_used_bytes(arena);
     metric_set(handlers->arena_used, (int64_t)used);
     metric_set(handlers->arena_free, (int64_t)(arena_bytes(arena) - used));
+    metric_set(handlers->memory_waiting, queue_waiting_for_room(handlers->services->queue));
     metric_set(handlers->ready, handlers__ready(handlers));
     queue_show_running(handlers->services->queue);
     handlers__stats_publish(handlers);

@@ -1,6 +1,6 @@
 /* handlers/inference.c: the life of an inference: birth, moves, hand-overs, death. See inference.h.
  *
- * A request is counted in (queue_enter) before any memory is taken for it.
+ * A request is counted in before any memory is taken for it, and memory is taken as its body comes.
  *
  * Cost: objects are used again, each with its item, from the shard of the loop; 6 KiB together.
  */
@@ -19,7 +19,7 @@
 /* The allowed moves. */
 static const unsigned moves[INFERENCE_STATES] = {
     [INFERENCE_FREE] = TO(RECEIVING),
-    [INFERENCE_RECEIVING] = TO(INFLATING) | TO(DECODING) | TO(FREE),
+    [INFERENCE_RECEIVING] = TO(INFLATING) | TO(DECODING) | TO(ABANDONED) | TO(FREE),
     [INFERENCE_INFLATING] = TO(QUEUED) | TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
     [INFERENCE_DECODING] = TO(QUEUED) | TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
     [INFERENCE_QUEUED] = TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
@@ -107,8 +107,7 @@ void handlers__inference_release(struct inference *inference)
 {
     assert(!inference->busy && inference->x == NULL);
     handlers__inference_move(inference, INFERENCE_FREE);
-    int64_t bytes = handlers__item_close(inference->item);
-    queue_leave(inference->handlers->services->queue, inference->client, bytes);
+    handlers__item_close(inference->item);
     give_object_back(inference);
 }
 
@@ -132,13 +131,17 @@ static enum error read_head(struct exchange *x, const struct inference_kind *kin
     return error != ERROR_NONE ? error : kind->read_head(x, head, failure);
 }
 
-static struct item_source source_of(const struct handlers *handlers)
+static void on_room(void *context);
+
+static struct item_source source_of(const struct handlers *handlers, struct inference *inference)
 {
     const struct handlers_services *services = handlers->services;
     return (struct item_source){.arena = services->arena,
                                 .queue = services->queue,
                                 .method_default = handlers->initial->method,
-                                .inflated_max_bytes = services->limits.body_max_bytes};
+                                .inflated_max_bytes = services->limits.body_max_bytes,
+                                .on_room = on_room,
+                                .context = inference};
 }
 
 static struct stats_cell *stats_of(struct handlers *handlers, const struct handlers__shard *shard,
@@ -149,34 +152,50 @@ static struct stats_cell *stats_of(struct handlers *handlers, const struct handl
     return handlers__stats_cell(handlers, shard, handlers__model_of(handlers, method));
 }
 
-/* Makes the inference of an exchange that was counted in with so many bytes, and its sink. */
+static void show_sink(struct inference *inference)
+{
+    struct exchange *x = inference->x;
+    x->sink = handlers__item_body(inference->item, &x->sink_bytes);
+}
+
+/* Makes the inference of an exchange, and its sink if the body is small. */
 static enum error create(struct exchange *x, const struct inference_kind *kind,
-                         const struct item_head *head, int64_t bytes, struct failure *failure)
+                         const struct item_head *head, struct failure *failure)
 {
     struct handlers *handlers = x->handlers;
     struct handlers__shard *shard = handlers__shard_of(handlers, x->mailbox);
     struct inference *inference = take_object(shard);
     if (inference == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
-    struct item_source source = source_of(handlers);
-    enum error error =
-        handlers__item_open(inference->item, &source, head, x->client, bytes, failure);
+    struct item_source source = source_of(handlers, inference);
+    enum error error = handlers__item_open(inference->item, &source, head, x->client, failure);
     if (error != ERROR_NONE) {
         give_object_back(inference);
         return error;
     }
     inference->handlers = handlers;
     inference->mailbox = x->mailbox;
-    inference->client = x->client;
     inference->kind = kind;
     inference->arrived_ns = x->arrived_ns;
     inference->stats = stats_of(handlers, shard, head->method);
     handlers__inference_move(inference, INFERENCE_RECEIVING);
     inference->x = x;
     x->state = inference;
-    x->sink = handlers__item_body(inference->item);
-    x->sink_bytes = x->content_length;
+    x->takes_body = true;
+    show_sink(inference);
     return ERROR_NONE;
+}
+
+/* Admission runs even if the head is invalid: a client over its quota gets 429, not 400. */
+static void try_to_enter(const struct exchange *x, struct failure *failure)
+{
+    struct queue *queue = x->handlers->services->queue;
+    struct queue_room room = {.client = x->client};
+    struct failure refusal;
+    if (queue_enter(queue, &room, &refusal) == ERROR_NONE)
+        queue_leave(queue, &room);
+    else
+        *failure = refusal;
 }
 
 static void count_failure(struct stats_cell *cell, uint64_t arrived_ns)
@@ -190,25 +209,59 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
                                const struct method *method)
 {
     struct handlers *handlers = x->handlers;
-    struct queue *queue = handlers->services->queue;
     struct item_head head = {.method = method, .format = PROTO_FORMAT_UNKNOWN, .json_bytes = -1};
-    struct failure failure, refusal;
+    struct failure failure;
     enum error error = read_head(x, kind, &head, &failure);
-    int64_t bytes =
-        error == ERROR_NONE ? handlers__item_first_bytes(handlers->services->arena, &head) : 0;
-    /* Admission runs even if the head is invalid: a client over its quota gets 429, not 400. */
-    bool entered = queue_enter(queue, x->client, bytes, &refusal) == ERROR_NONE;
-    if (entered && error == ERROR_NONE)
-        error = create(x, kind, &head, bytes, &failure);
-    if (entered && error == ERROR_NONE)
+    if (error != ERROR_NONE)
+        try_to_enter(x, &failure);
+    else if (create(x, kind, &head, &failure) == ERROR_NONE)
         return;
-    if (entered)
-        queue_leave(queue, x->client, bytes);
-    else
-        failure = refusal;
     count_failure(stats_of(handlers, handlers__shard_of(handlers, x->mailbox), head.method),
                   x->arrived_ns);
     handlers__fail(x, &failure);
+}
+
+/* ---- The body ---- */
+
+/* Decodes once all the memory is there that the request is likely to need. */
+static void run_when_whole(struct inference *inference)
+{
+    inference->busy = true; /* if it waits: until on_room's message has come */
+    if (!handlers__item_make_whole(inference->item))
+        return;
+    inference->busy = false;
+    handlers__inference_decode(inference);
+}
+
+bool handlers__inference_make_room(struct exchange *x, int64_t bytes)
+{
+    struct inference *inference = x->state;
+    assert(inference->state == INFERENCE_RECEIVING && !inference->busy);
+    inference->room_bytes = bytes;
+    inference->busy = true;
+    if (!handlers__item_make_room(inference->item, bytes))
+        return false;
+    inference->busy = false;
+    show_sink(inference);
+    return true;
+}
+
+static void on_room_made(struct message *message)
+{
+    struct inference *inference = inference_of_message(message);
+    if (!handlers__inference_return(inference))
+        return;
+    struct exchange *x = inference->x;
+    if (inference->received)
+        run_when_whole(inference);
+    else if (handlers__inference_make_room(x, inference->room_bytes))
+        x->door->room_made(x);
+}
+
+/* In the thread that gave memory back. */
+static void on_room(void *context)
+{
+    handlers__inference_post(context, on_room_made);
 }
 
 void handlers__inference_run(struct exchange *x)
@@ -216,8 +269,9 @@ void handlers__inference_run(struct exchange *x)
     struct inference *inference = x->state;
     assert(inference->state == INFERENCE_RECEIVING && inference->x == x);
     handlers__item_receive(inference->item, x->body_bytes);
+    inference->received = true;
     inference->decoding_ns = x->body_done_ns != 0 ? x->body_done_ns : clock_now_ns();
-    handlers__inference_decode(inference);
+    run_when_whole(inference);
 }
 
 /* ---- Hand-overs ---- */
@@ -262,6 +316,7 @@ struct exchange *handlers__inference_detach(struct inference *inference)
     x->state = NULL;
     x->sink = NULL; /* the body's slot may be another request's from now on */
     x->sink_bytes = 0;
+    x->takes_body = false;
     return x;
 }
 
@@ -284,6 +339,11 @@ void handlers__inference_drop(struct exchange *x)
         return;
     }
     bool queued = inference->state == INFERENCE_QUEUED;
+    if (inference->state == INFERENCE_RECEIVING && handlers__item_stop_waiting(inference->item)) {
+        inference->busy = false;
+        handlers__inference_release(inference);
+        return;
+    }
     handlers__inference_move(inference, INFERENCE_ABANDONED);
     /* The item may be done by now, with its completion posted: then this does nothing, and the
      * object is alive until the completion runs here. */

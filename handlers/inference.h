@@ -1,6 +1,6 @@
 /* handlers/inference.h: the life of one inference over HTTP, the same for /v1 and /v2.
  *
- *                 RECEIVING          the body arrives in an arena slot
+ *                 RECEIVING          the body arrives in an arena slot, or waits for memory
  *          INFLATING | DECODING      in the pool, or on the loop when it is short
  *                  QUEUED            the queue holds the item
  *          ENCODING | DEFLATING      in the pool, or on the loop when it is short
@@ -70,9 +70,10 @@ struct inference {
     struct mailbox *mailbox;  /* of the loop that owns it */
     const struct inference_kind *kind;
     enum inference_state state;
-    bool busy; /* the pool, the queue or the mailbox holds it */
-    uint32_t client;
-    enum error status;                             /* of the step that the pool ran */
+    bool busy;          /* the pool, the queue or the mailbox holds it, or it waits for memory */
+    bool received;      /* the body is there */
+    int64_t room_bytes; /* of the body, that memory was last asked for */
+    enum error status;  /* of the step that the pool ran */
     struct answer_compression compression;         /* wanted */
     bool refused;                                  /* kind->refuses said so */
     uint64_t arrived_ns, decoding_ns, encoding_ns; /* when those began */
@@ -97,6 +98,8 @@ static inline struct inference *inference_of_task(struct workers_task *task)
 void handlers__inference_begin(struct exchange *x, const struct inference_kind *kind,
                                const struct method *method);
 void handlers__inference_run(struct exchange *x);
+/* See handlers_make_room. */
+bool handlers__inference_make_room(struct exchange *x, int64_t bytes);
 /* The exchange gives its inference up: ended, expired or refused by the door. */
 void handlers__inference_drop(struct exchange *x);
 /* Frees what the shards keep for later use. */

@@ -136,6 +136,7 @@ void handlers__v2_index_begin(struct exchange *x)
     x->state = body;
     x->sink = (unsigned char *)body->text;
     x->sink_bytes = x->content_length;
+    x->takes_body = true;
 }
 
 void handlers__v2_index_drop(struct exchange *x)
@@ -144,6 +145,7 @@ void handlers__v2_index_drop(struct exchange *x)
     x->state = NULL;
     x->sink = NULL;
     x->sink_bytes = 0;
+    x->takes_body = false;
 }
 
 /* Reads what may be asked for: nothing, {} or {"ready":true|false}, white space anywhere between.

@@ -1,8 +1,8 @@
-/* queue/admission.c: which requests are admitted, and what they hold.
+/* queue/admission.c: which requests are admitted. What they hold of the arena is room.c's.
  *
- * A request is counted, with the bytes of the arena that it is going to hold, before any memory is
- * taken for it, and uncounted when it ends. The counts have a lock of their own: event loops come
- * here twice a request, and must not wait for a batch that is being put together.
+ * A request is counted before any memory is taken for it, and uncounted when it ends. The counts
+ * have a lock of their own: event loops come here twice a request, and must not wait for a batch
+ * that is being put together.
  *
  * Threads: any; one short mutex, which is spun on before it is slept on.
  * Cost: about 50 ns, and the cache misses of three lines that the loops share.
@@ -42,103 +42,44 @@ static struct queue_client **find_client(struct queue *queue, uint32_t number)
     return link;
 }
 
-static bool counts_clients(const struct queue *queue)
-{
-    return queue->limits.client_requests_max > 0 || queue->limits.client_bytes_max > 0;
-}
-
-static enum error enter_client(struct queue *queue, uint32_t number, struct failure *failure)
+static enum error enter_client(struct queue *queue, struct queue_room *room,
+                               struct failure *failure)
 {
     int64_t max = queue->limits.client_requests_max;
-    if (!counts_clients(queue))
-        return ERROR_NONE;
-    struct queue_client **link = find_client(queue, number);
+    struct queue_client **link = find_client(queue, room->client);
     if (*link == NULL)
         *link = calloc(1, sizeof **link);
     struct queue_client *client = *link;
     if (client == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
-    client->client = number;
+    client->client = room->client;
     if (max > 0 && client->count >= max)
         return failure_set(failure, ERROR_CLIENT_QUOTA,
                            "This client has %lld requests under way, which is its limit; wait "
                            "for an answer before sending the next.",
                            (long long)max);
     client->count++;
+    room->entry = client;
     return ERROR_NONE;
 }
 
-static void leave_client(struct queue *queue, uint32_t number)
+static void leave_client(struct queue *queue, struct queue_room *room)
 {
-    if (!counts_clients(queue))
-        return;
-    struct queue_client **link = find_client(queue, number), *client = *link;
+    struct queue_client *client = room->entry;
     assert(client != NULL && client->count > 0);
-    if (--client->count == 0) {
-        assert(client->bytes == 0);
-        *link = client->next;
-        free(client);
-    }
-}
-
-/* ---- Bytes ---- */
-
-/* The only request, of all or of a client's, is never refused: what is possible at all is possible
- * for everyone. */
-static enum error reserve(struct queue *queue, uint32_t number, int64_t bytes,
-                          struct failure *failure)
-{
-    struct queue_admission *admission = &queue->admission;
-    int64_t max = queue->limits.bytes_max, client_max = queue->limits.client_bytes_max;
-    assert(bytes >= 0);
-    if (max > 0 && admission->entered > 1 && bytes > max - admission->reserved_bytes)
-        return failure_set(failure, ERROR_FULL,
-                           "The service's memory is taken by other requests; try again later.");
-    if (counts_clients(queue)) {
-        struct queue_client *client = *find_client(queue, number);
-        assert(client != NULL);
-        if (client_max > 0 && client->count > 1 && bytes > client_max - client->bytes)
-            return failure_set(failure, ERROR_CLIENT_QUOTA,
-                               "This client's requests hold %lld bytes of the service's memory, "
-                               "and may hold %lld; wait for an answer before sending the next.",
-                               (long long)client->bytes, (long long)client_max);
-        client->bytes += bytes;
-    }
-    admission->reserved_bytes += bytes;
-    return ERROR_NONE;
-}
-
-static void unreserve(struct queue *queue, uint32_t number, int64_t bytes)
-{
-    assert(bytes >= 0 && queue->admission.reserved_bytes >= bytes);
-    queue->admission.reserved_bytes -= bytes;
-    if (counts_clients(queue)) {
-        struct queue_client *client = *find_client(queue, number);
-        assert(client != NULL && client->bytes >= bytes);
-        client->bytes -= bytes;
-    }
-}
-
-enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
-                         struct failure *failure)
-{
-    pthread_mutex_lock(&queue->admission.lock);
-    enum error error = reserve(queue, client, bytes, failure);
-    pthread_mutex_unlock(&queue->admission.lock);
-    return error;
-}
-
-void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes)
-{
-    pthread_mutex_lock(&queue->admission.lock);
-    unreserve(queue, client, bytes);
-    pthread_mutex_unlock(&queue->admission.lock);
+    room->entry = NULL;
+    if (--client->count > 0)
+        return;
+    assert(client->bytes == 0 && client->early_bytes == 0 && client->line.first == NULL);
+    struct queue_client **link = find_client(queue, room->client);
+    assert(*link == client);
+    *link = client->next;
+    free(client);
 }
 
 /* ---- Requests ---- */
 
-static enum error enter(struct queue *queue, uint32_t client, int64_t bytes,
-                        struct failure *failure)
+static enum error enter(struct queue *queue, struct queue_room *room, struct failure *failure)
 {
     struct queue_admission *admission = &queue->admission;
     if (admission->draining)
@@ -152,35 +93,108 @@ static enum error enter(struct queue *queue, uint32_t client, int64_t bytes,
     if (queue->classes[QUEUE_HOST].out && queue->classes[QUEUE_CUDA].out)
         return failure_set(failure, ERROR_NO_ENGINE,
                            "No computing engine is running at the moment; try again later.");
-    enum error error = enter_client(queue, client, failure);
+    enum error error = enter_client(queue, room, failure);
     if (error != ERROR_NONE)
         return error;
     admission->entered++;
-    if (bytes > 0)
-        error = reserve(queue, client, bytes, failure);
-    if (error != ERROR_NONE) {
-        admission->entered--;
-        leave_client(queue, client);
-    }
-    return error;
+    queue__room_open(queue, room);
+    return ERROR_NONE;
 }
 
-enum error queue_enter(struct queue *queue, uint32_t client, int64_t bytes, struct failure *failure)
+enum error queue_enter(struct queue *queue, struct queue_room *room, struct failure *failure)
 {
+    assert(room->held_bytes == 0 && room->early_bytes == 0);
     pthread_mutex_lock(&queue->admission.lock);
-    enum error error = enter(queue, client, bytes, failure);
+    enum error error = enter(queue, room, failure);
     pthread_mutex_unlock(&queue->admission.lock);
     return error;
 }
 
-void queue_leave(struct queue *queue, uint32_t client, int64_t bytes)
+void queue_leave(struct queue *queue, struct queue_room *room)
 {
     pthread_mutex_lock(&queue->admission.lock);
     assert(queue->admission.entered > 0);
-    unreserve(queue, client, bytes);
+    queue__room_remove(queue, room, room->held_bytes);
+    queue__room_remove_early(queue, room);
     queue->admission.entered--;
-    leave_client(queue, client);
+    leave_client(queue, room);
+    struct queue_room *served = queue__room_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
+    queue__room_report(served);
+}
+
+bool queue_take(struct queue *queue, struct queue_room *room)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    bool taken = queue__room_take(queue, room);
+    pthread_mutex_unlock(&queue->admission.lock);
+    return taken;
+}
+
+bool queue_await_piece(struct queue *queue, struct queue_room *room)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    bool changed = queue__room_await_piece(queue, room);
+    pthread_mutex_unlock(&queue->admission.lock);
+    return changed;
+}
+
+bool queue_take_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    bool taken = queue__room_take_early(queue, room, bytes);
+    pthread_mutex_unlock(&queue->admission.lock);
+    return taken;
+}
+
+void queue_leave_early(struct queue *queue, struct queue_room *room)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    queue__room_remove_early(queue, room);
+    struct queue_room *served = queue__room_serve(queue);
+    pthread_mutex_unlock(&queue->admission.lock);
+    queue__room_report(served);
+}
+
+bool queue_stop_waiting(struct queue *queue, struct queue_room *room)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    bool waited = queue__room_stop_waiting(queue, room);
+    struct queue_room *served = waited ? queue__room_serve(queue) : NULL;
+    pthread_mutex_unlock(&queue->admission.lock);
+    queue__room_report(served);
+    return waited;
+}
+
+enum error queue_reserve(struct queue *queue, struct queue_room *room, int64_t bytes,
+                         struct failure *failure)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    enum error error = queue__room_add(queue, room, bytes, failure);
+    pthread_mutex_unlock(&queue->admission.lock);
+    return error;
+}
+
+void queue_unreserve(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    queue__room_remove(queue, room, bytes);
+    struct queue_room *served = queue__room_serve(queue);
+    pthread_mutex_unlock(&queue->admission.lock);
+    queue__room_report(served);
+}
+
+const _Atomic uint64_t *queue_short_since_ns(const struct queue *queue)
+{
+    return &queue->admission.short_since_ns;
+}
+
+int64_t queue_waiting_for_room(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    int64_t waiting = queue->admission.waiting;
+    pthread_mutex_unlock(&queue->admission.lock);
+    return waiting;
 }
 
 void queue_drain(struct queue *queue)

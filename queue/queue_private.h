@@ -137,20 +137,35 @@ struct queue_class {
     struct queue_retries suspects; /* one fragment each */
 };
 
+struct queue_line {
+    struct queue_room *first, *last;
+};
+
 /* One client's requests. */
 struct queue_client {
     struct queue_client *next;
     uint32_t client;
     int64_t count; /* requests under way */
     int64_t bytes; /* of the arena, that they hold */
+    int64_t early_bytes;
+    struct queue_line line;            /* rooms that wait for the arena */
+    struct queue_client *next_waiting; /* in line, while one waits */
 };
 
 struct queue_admission {
     pthread_mutex_t lock; /* guards what follows */
     bool draining;
     int64_t entered;
-    int64_t reserved_bytes;
     struct queue_client *clients[QUEUE_HASH_SIZE];
+
+    /* room.c */
+    int64_t reserved_bytes, small_bytes; /* of the arena: of all rooms; of small ones */
+    int64_t early_bytes;
+    struct queue_line early_line;                    /* rooms that wait for early memory */
+    struct queue_client *first_client, *last_client; /* in line for the arena */
+    int64_t waiting;                                 /* rooms, for either */
+    uint64_t returns;                                /* how often memory was given back */
+    _Atomic uint64_t short_since_ns;                 /* since when some wait; 0: none */
 };
 
 struct queue_method_series {
@@ -215,6 +230,21 @@ struct queue {
 /* admission.c */
 void queue__admission_init(struct queue_admission *admission);
 void queue__admission_fini(struct queue_admission *admission);
+
+/* room.c, under the admission's lock; see queue_take and the like. */
+void queue__room_open(struct queue *queue, struct queue_room *room); /* room->entry is set */
+bool queue__room_take(struct queue *queue, struct queue_room *room);
+bool queue__room_take_early(struct queue *queue, struct queue_room *room, int64_t bytes);
+bool queue__room_await_piece(struct queue *queue, struct queue_room *room);
+bool queue__room_stop_waiting(struct queue *queue, struct queue_room *room);
+enum error queue__room_add(struct queue *queue, struct queue_room *room, int64_t bytes,
+                           struct failure *failure);
+void queue__room_remove(struct queue *queue, struct queue_room *room, int64_t bytes);
+void queue__room_remove_early(struct queue *queue, struct queue_room *room);
+/* After memory was given back: the rooms that were given some. queue__room_report calls their
+ * on_room, and needs no lock. */
+struct queue_room *queue__room_serve(struct queue *queue);
+void queue__room_report(struct queue_room *served);
 
 /* queue.c: moves what was submitted to its waiting lists. */
 void queue__take_in(struct queue *queue);

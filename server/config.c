@@ -145,7 +145,7 @@ static const struct option_row rows[] = {
      .max = 1 * TIB,
      .placeholder = "BYTES",
      .help = "Arena bytes that the requests of one client address may hold together; further ones "
-             "are answered 429, but a client's only request never is; 0: half of the arena."},
+             "wait until no other client's do; 0: half of the arena."},
     {.flag = "request-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(request_max_bytes),
@@ -173,7 +173,18 @@ static const struct option_row rows[] = {
      .max = S(86400),
      .placeholder = "DURATION",
      .reload = true,
-     .help = "A body that takes longer than this, plus one second a MiB, is answered 408."},
+     .help = "A body that takes longer than this, plus one second a MiB, is answered 408; while it "
+             "waits for memory, time is not counted."},
+    {.flag = "body-rate-min",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(body_rate_min),
+     .initial = "4KiB",
+     .min = 0,
+     .max = 1 * TIB,
+     .placeholder = "BYTES",
+     .reload = true,
+     .help = "A body of which fewer bytes a second come over any 10 seconds is answered 408; 0: no "
+             "limit."},
     {.flag = "request-timeout",
      .kind = OPTION_DURATION,
      .offset = FIELD(request_timeout_ns),

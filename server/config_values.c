@@ -13,6 +13,8 @@
 #define HOST_MATRICES 4096
 #define CUDA_MATRICES (1 << 18)
 
+#define EARLY_BYTES (INT64_C(64) << 20) /* for the first parts of bodies, outside the arena */
+
 static int at_least_one(int64_t count)
 {
     return count < 1 ? 1 : (int)count;
@@ -41,6 +43,7 @@ struct queue_limits config_queue_limits(const struct config *config)
         .requests_max = config->queue_max,
         .client_requests_max = config->client_requests_max,
         .bytes_max = config->arena_size_bytes,
+        .early_bytes_max = EARLY_BYTES,
         .client_bytes_max =
             config->client_bytes_max != 0 ? config->client_bytes_max : config->arena_size_bytes / 2,
         .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
@@ -61,6 +64,7 @@ struct http_limits config_http_limits(const struct config *config)
         .connections_max = config->connections_max,
         .header_timeout_ns = config->header_timeout_ns,
         .body_timeout_ns = config->body_timeout_ns,
+        .body_rate_min = config->body_rate_min,
         .request_timeout_ns = config->request_timeout_ns,
         .send_timeout_ns = config->send_timeout_ns,
         .idle_timeout_ns = config->idle_timeout_ns,

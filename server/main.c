@@ -222,6 +222,7 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .tls = is_unix ? NULL : daemon->tls,
         .log = daemon->access_log,
         .peer_key = daemon->peer_key,
+        .short_since_ns = queue_short_since_ns(daemon->queue),
         .limits = config_http_limits(&daemon->config),
     };
     if (options.listen_count == 0)

@@ -2,7 +2,7 @@
  * See item.h.
  *
  * The body gets an arena slot placed so that the first binary tensor lies on 64 bytes, with room
- * for the outputs where the head lets one guess, so that a small request takes one slot in all.
+ * for the outputs where the head lets one guess, so that a binary request takes one slot in all.
  *
  * Cost: of its 3 KiB an open zeroes the first 1.5 KiB.
  */
@@ -16,7 +16,7 @@
 
 #include "handlers/inference/item_private.h"
 
-#define EXPECTED_MIN (64 << 10) /* shorter bodies are not worth counting in advance */
+#define EXPECTED_MIN (64 << 10) /* shorter bodies are not worth guessing for */
 /* Room behind a binary body for the outputs: as much as the tensors, INFO and RCOND of matrices
  * that are not tiny, the answer's JSON. */
 #define ANSWER_SLACK 8192
@@ -92,58 +92,95 @@ static int64_t expected_bytes(const struct item_head *head)
     return head->body_bytes * factor; /* at most request-max: it cannot overflow */
 }
 
-int64_t handlers__item_first_bytes(const struct arena *arena, const struct item_head *head)
+/* What the request is likely to hold, its body's slot among it. A guess claims half of the arena at
+ * most: what it lacks is asked for when it is known. */
+static int64_t need_bytes(const struct item_memory *memory, const struct item_head *head)
 {
-    assert(head->body_bytes >= 0);
-    int64_t max = (int64_t)arena_bytes(arena);
-    int64_t body =
-        handlers__memory_body_bytes(arena, head->body_bytes, lead_of(head), answer_guess(head));
-    int64_t all = head->body_bytes < EXPECTED_MIN ? 0 : expected_bytes(head);
-    all = all < max ? all : max;
-    return body > all ? body : all;
+    int64_t guess = head->body_bytes < EXPECTED_MIN ? 0 : expected_bytes(head);
+    int64_t half = (int64_t)arena_bytes(memory->arena) / 2;
+    guess = guess < half ? guess : half;
+    return guess > memory->body_whole ? guess : memory->body_whole;
+}
+
+static void on_room(struct queue_room *room)
+{
+    struct item *item = (struct item *)((char *)room - offsetof(struct item, memory.room));
+    item->source.on_room(item->source.context);
 }
 
 enum error handlers__item_open(struct item *item, const struct item_source *source,
                                const struct item_head *head, uint32_t client,
-                               int64_t reserved_bytes, struct failure *failure)
+                               struct failure *failure)
 {
     assert(item->state == ITEM_EMPTY && head->body_bytes >= 0);
+    struct item_memory *memory = &item->memory;
     memset(item, 0, offsetof(struct item, request));
     item->source = *source;
     item->head = *head;
     item->client = client;
     item->request.batch = 0; /* not known yet */
-    handlers__memory_init(&item->memory, source->arena, source->queue, client, reserved_bytes);
+    handlers__memory_init(memory, source->arena, source->queue);
+    memory->room.client = client;
+    memory->room.on_room = on_room;
+    enum error error =
+        handlers__memory_plan(memory, head->body_bytes, lead_of(head), answer_guess(head), failure);
+    struct failure refusal; /* an error of admission takes precedence */
+    if (error == ERROR_NONE)
+        memory->room.need_bytes = need_bytes(memory, head);
+    if (queue_enter(source->queue, &memory->room, &refusal) != ERROR_NONE) {
+        *failure = refusal;
+        return failure->code;
+    }
+    if (error != ERROR_NONE) {
+        queue_leave(source->queue, &memory->room);
+        return error;
+    }
     handlers__item_move(item, ITEM_RECEIVING);
-    item->body =
-        handlers__memory_body(&item->memory, head->body_bytes, lead_of(head), answer_guess(head));
-    if (item->body != NULL)
-        return ERROR_NONE;
-    enum error error = handlers__memory_failure(&item->memory, failure);
-    int64_t counted = handlers__item_close(item);
-    assert(counted == reserved_bytes);
-    return error;
+    return ERROR_NONE;
 }
 
-int64_t handlers__item_close(struct item *item)
+void handlers__item_close(struct item *item)
 {
     handlers__item_move(item, ITEM_EMPTY);
-    return handlers__memory_free(&item->memory);
+    handlers__memory_free(&item->memory);
+    queue_leave(item->source.queue, &item->memory.room);
 }
 
-unsigned char *handlers__item_body(struct item *item)
+bool handlers__item_make_room(struct item *item, int64_t bytes)
 {
     assert(item->state == ITEM_RECEIVING);
-    return item->body;
+    return handlers__memory_grow(&item->memory, bytes);
+}
+
+bool handlers__item_make_whole(struct item *item)
+{
+    struct item_head *head = &item->head;
+    int64_t room_bytes;
+    assert(item->state == ITEM_RECEIVED);
+    if (!handlers__memory_settle(&item->memory))
+        return false;
+    item->body = handlers__memory_body(&item->memory, &room_bytes);
+    assert(room_bytes >= item->body_bytes);
+    if (head->format == PROTO_FORMAT_UNKNOWN && head->coding == PROTO_CODING_IDENTITY)
+        head->format = proto_sniff(item->body, item->body_bytes);
+    return true;
+}
+
+bool handlers__item_stop_waiting(struct item *item)
+{
+    return queue_stop_waiting(item->source.queue, &item->memory.room);
+}
+
+unsigned char *handlers__item_body(struct item *item, int64_t *room_bytes)
+{
+    assert(item->state == ITEM_RECEIVING);
+    return handlers__memory_body(&item->memory, room_bytes);
 }
 
 void handlers__item_receive(struct item *item, int64_t body_bytes)
 {
     assert(body_bytes >= 0 && body_bytes <= item->head.body_bytes);
-    struct item_head *head = &item->head;
     item->body_bytes = body_bytes;
-    if (head->format == PROTO_FORMAT_UNKNOWN && head->coding == PROTO_CODING_IDENTITY)
-        head->format = proto_sniff(item->body, body_bytes);
     handlers__item_move(item, ITEM_RECEIVED);
 }
 

@@ -3,7 +3,7 @@
  * It knows no exchange: over HTTP an inference owns it.
  *
  *     EMPTY      nothing
- *     RECEIVING  the head is known, and the body has an arena slot
+ *     RECEIVING  the head is known and the client counted; the body's slot grows as it comes
  *     RECEIVED   the body is complete
  *     DECODED    method, shapes, options and inputs are known
  *     READY      the outputs have memory, and so will the encoder have
@@ -38,6 +38,9 @@ struct item_source {
     struct queue *queue; /* which counts the arena's bytes for the client */
     const struct method *method_default;
     int64_t inflated_max_bytes;
+    /* Memory that an item waited for is there: once a wait, on any thread. */
+    void (*on_room)(void *context);
+    void *context;
 };
 
 /* What is known before the body is. */
@@ -53,20 +56,25 @@ struct item_head {
 struct item *handlers__item_create(void);
 void handlers__item_destroy(struct item **item); /* must be EMPTY */
 
-/* What a request with this head holds of the arena to begin with: for queue_enter. A body that is
- * not short is counted with all that it is likely to need, so that a request which cannot be
- * finished is refused before it has begun. */
-int64_t handlers__item_first_bytes(const struct arena *arena, const struct item_head *head);
-/* Takes memory for the body. The client has entered the queue with so many bytes. After a failure
- * the item is EMPTY, and those bytes are the caller's to give back. */
+/* Counts the request in (queue_enter), and takes memory for a small body. After a failure the item
+ * is EMPTY, and nothing is counted. */
 ERROR_MUST_CHECK enum error handlers__item_open(struct item *item, const struct item_source *source,
                                                 const struct item_head *head, uint32_t client,
-                                                int64_t reserved_bytes, struct failure *failure);
-/* Gives all memory back. Returns the bytes still counted for the client: for queue_leave. */
-int64_t handlers__item_close(struct item *item);
+                                                struct failure *failure);
+/* Gives all memory back, and counts the request out. It does not wait. */
+void handlers__item_close(struct item *item);
 
-/* Where head.body_bytes bytes belong; lent until the item is RECEIVED. */
-unsigned char *handlers__item_body(struct item *item);
+/* Takes memory for the body's first so many bytes. false: none is free, and source.on_room comes;
+ * then this is called again. It may move the body. */
+ERROR_MUST_CHECK bool handlers__item_make_room(struct item *item, int64_t bytes);
+/* The same for all that the request is likely to need besides, once its body has come. */
+ERROR_MUST_CHECK bool handlers__item_make_whole(struct item *item);
+/* Stops waiting. false: on_room has come, or comes. */
+ERROR_MUST_CHECK bool handlers__item_stop_waiting(struct item *item);
+
+/* Where the body's first bytes belong, and how many there is room for; lent until the next
+ * make_room, or until the item is RECEIVED. */
+unsigned char *handlers__item_body(struct item *item, int64_t *room_bytes);
 void handlers__item_receive(struct item *item, int64_t body_bytes);
 
 /* ---- decode.c: from bytes to tensors ---- */

@@ -10,10 +10,17 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 
 #define SLOT_MIN 4096 /* small takes share a slot */
+/* Early memory: a part of the slot that the body is going to have, within limits, in steps. */
+#define EARLY_SHARE 32
+#define EARLY_MIN (INT64_C(32) << 10)
+#define EARLY_MAX (INT64_C(8) << 20)
+#define EARLY_FACTOR 4
 
 static void *take_for_codec(struct proto_space *space, int64_t bytes)
 {
@@ -21,27 +28,30 @@ static void *take_for_codec(struct proto_space *space, int64_t bytes)
         (struct item_memory *)((char *)space - offsetof(struct item_memory, space)), bytes);
 }
 
-void handlers__memory_init(struct item_memory *memory, struct arena *arena, struct queue *queue,
-                           uint32_t client, int64_t reserved_bytes)
+void handlers__memory_init(struct item_memory *memory, struct arena *arena, struct queue *queue)
 {
-    assert(reserved_bytes >= 0 && memory->count == 0);
+    assert(memory->count == 0);
     memory->space.take = take_for_codec;
     memory->arena = arena;
     memory->queue = queue;
-    memory->client = client;
-    memory->reserved_bytes = reserved_bytes;
 }
 
-int64_t handlers__memory_free(struct item_memory *memory)
+static void free_early(struct item_memory *memory)
 {
-    assert(memory->held_bytes <= memory->reserved_bytes);
-    int64_t reserved_bytes = memory->reserved_bytes;
+    free(memory->early);
+    memory->early = NULL;
+    memory->early_room = 0;
+}
+
+void handlers__memory_free(struct item_memory *memory)
+{
+    assert(memory->held_bytes <= memory->room.held_bytes);
+    free_early(memory);
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
     memory->count = 0;
-    memory->held_bytes = memory->reserved_bytes = 0;
+    memory->held_bytes = 0;
     memory->next = memory->end = NULL;
-    return reserved_bytes;
 }
 
 static enum error refuse_full(struct failure *failure)
@@ -50,12 +60,14 @@ static enum error refuse_full(struct failure *failure)
                        "The service's memory is taken by other requests; try again later.");
 }
 
-static enum error reserve_more(struct item_memory *memory, int64_t bytes)
+static enum error refuse_large(struct item_memory *memory, int64_t bytes, struct failure *failure)
 {
-    enum error error = queue_reserve(memory->queue, memory->client, bytes, &memory->refusal);
-    if (error == ERROR_NONE)
-        memory->reserved_bytes += bytes;
-    return error;
+    memory->wanted_bytes = bytes;
+    return failure_set(failure, ERROR_TOO_LARGE,
+                       "The request and its answer need at least %lld bytes, the whole arena "
+                       "has %llu; send fewer matrices at once, or start invertd with a larger "
+                       "--arena-size.",
+                       (long long)bytes, (unsigned long long)arena_bytes(memory->arena));
 }
 
 /* Counts the bytes of a slot and takes it. */
@@ -64,18 +76,13 @@ static enum error take_slot(struct item_memory *memory, int64_t bytes, struct ar
     int64_t granted, held = INT64_MAX;
     uint64_t max = arena_bytes(memory->arena);
     if (!checked_round_up(bytes, ARENA_GRANULE, &granted) ||
-        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > max) {
-        memory->wanted_bytes = held;
-        return failure_set(&memory->refusal, ERROR_TOO_LARGE,
-                           "The request and its answer need at least %lld bytes, the whole arena "
-                           "has %llu; send fewer matrices at once, or start invertd with a larger "
-                           "--arena-size.",
-                           (long long)held, (unsigned long long)max);
-    }
+        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > max)
+        return refuse_large(memory, held, &memory->refusal);
     if (memory->count == HANDLERS_MEMORY_SLOTS)
         return refuse_full(&memory->refusal);
-    if (held > memory->reserved_bytes) {
-        enum error error = reserve_more(memory, held - memory->reserved_bytes);
+    if (held > memory->room.held_bytes) {
+        enum error error = queue_reserve(memory->queue, &memory->room,
+                                         held - memory->room.held_bytes, &memory->refusal);
         if (error != ERROR_NONE)
             return error;
     }
@@ -105,32 +112,103 @@ static int64_t bytes_before(int64_t lead)
     return (-lead) & (HANDLERS_MEMORY_ALIGN - 1);
 }
 
-int64_t handlers__memory_body_bytes(const struct arena *arena, int64_t length, int64_t lead,
-                                    int64_t more_bytes)
+enum error handlers__memory_plan(struct item_memory *memory, int64_t length, int64_t lead,
+                                 int64_t more_bytes, struct failure *failure)
 {
-    int64_t max = (int64_t)arena_bytes(arena), bytes;
-    if (!checked_add(length, bytes_before(lead), &bytes) ||
-        !checked_add(bytes, more_bytes, &bytes) ||
-        !checked_round_up(bytes > 0 ? bytes : 1, ARENA_GRANULE, &bytes))
-        return max;
-    return bytes < max ? bytes : max;
+    int64_t before = bytes_before(lead), bytes = INT64_MAX;
+    assert(memory->count == 0);
+    if (!checked_add(length, before, &bytes) || !checked_add(bytes, more_bytes, &bytes) ||
+        !checked_round_up(bytes > 0 ? bytes : 1, ARENA_GRANULE, &bytes) ||
+        (uint64_t)bytes > arena_bytes(memory->arena))
+        return refuse_large(memory, bytes, failure);
+    memory->body_before = before;
+    memory->body_bytes = length;
+    memory->body_whole = bytes;
+    memory->body_alone = more_bytes == 0;
+    return ERROR_NONE;
 }
 
-unsigned char *handlers__memory_body(struct item_memory *memory, int64_t length, int64_t lead,
-                                     int64_t more_bytes)
+/* How much of the body early memory may have. */
+static int64_t early_max(const struct item_memory *memory)
 {
-    assert(memory->count == 0);
-    int64_t before = bytes_before(lead);
-    int64_t bytes;
-    if (!checked_add(length, before, &bytes) || !checked_add(bytes, more_bytes, &bytes) ||
-        !add_slot(memory, bytes > 0 ? bytes : 1))
-        return NULL;
-    unsigned char *body = memory->next + before;
-    memory->next = body + length;
-    memory->body_alone = more_bytes == 0;
-    if (memory->body_alone)
-        memory->end = memory->next;
-    return body;
+    int64_t part = memory->body_whole / EARLY_SHARE;
+    part = part > EARLY_MIN ? part : EARLY_MIN;
+    return part < EARLY_MAX ? part : EARLY_MAX;
+}
+
+static bool has_slot(const struct item_memory *memory)
+{
+    return memory->count > 0;
+}
+
+/* Takes the body's slot, which is counted, and moves there what has come; false when there is no
+ * such piece of memory. */
+static bool place_body(struct item_memory *memory)
+{
+    assert(!has_slot(memory) && memory->room.held_bytes >= memory->body_whole);
+    struct arena_slot *slot = &memory->slots[0];
+    if (arena_alloc(memory->arena, memory->body_whole, slot) != ERROR_NONE)
+        return false;
+    unsigned char *start = arena_base(memory->arena) + slot->offset_bytes;
+    unsigned char *body = start + memory->body_before;
+    memory->count = 1;
+    memory->held_bytes = (int64_t)slot->bytes;
+    memory->next = body + memory->body_bytes;
+    memory->end = memory->body_alone ? memory->next : start + slot->bytes;
+    if (memory->early == NULL)
+        return true;
+    int64_t came = memory->early_room;
+    memcpy(body, memory->early, (size_t)(came < memory->body_bytes ? came : memory->body_bytes));
+    free_early(memory);
+    queue_leave_early(memory->queue, &memory->room);
+    return true;
+}
+
+bool handlers__memory_settle(struct item_memory *memory)
+{
+    struct queue_room *room = &memory->room;
+    if (room->held_bytes < room->need_bytes && !queue_take(memory->queue, room))
+        return false;
+    while (!has_slot(memory) && !place_body(memory))
+        if (!queue_await_piece(memory->queue, room))
+            return false;
+    return true;
+}
+
+static bool grow_early(struct item_memory *memory, int64_t bytes)
+{
+    struct queue_room *room = &memory->room;
+    int64_t step = EARLY_MIN;
+    while (step < bytes)
+        step *= EARLY_FACTOR;
+    if (step > room->early_bytes &&
+        !queue_take_early(memory->queue, room, step - room->early_bytes))
+        return false;
+    unsigned char *early = realloc(memory->early, (size_t)room->early_bytes);
+    if (early == NULL)
+        return handlers__memory_settle(memory); /* the system's memory is gone, not the arena */
+    memory->early = early;
+    memory->early_room = room->early_bytes;
+    return true;
+}
+
+bool handlers__memory_grow(struct item_memory *memory, int64_t bytes)
+{
+    assert(bytes >= 0 && bytes <= memory->body_bytes);
+    if (has_slot(memory) || bytes <= memory->early_room)
+        return true;
+    bool is_early = memory->room.held_bytes == 0 && bytes <= early_max(memory);
+    return is_early ? grow_early(memory, bytes) : handlers__memory_settle(memory);
+}
+
+unsigned char *handlers__memory_body(const struct item_memory *memory, int64_t *room_bytes)
+{
+    *room_bytes = has_slot(memory) ? memory->body_bytes : memory->early_room;
+    if (*room_bytes > memory->body_bytes)
+        *room_bytes = memory->body_bytes;
+    if (!has_slot(memory))
+        return memory->early;
+    return arena_base(memory->arena) + memory->slots[0].offset_bytes + memory->body_before;
 }
 
 void handlers__memory_drop_body(struct item_memory *memory)

@@ -101,10 +101,7 @@ void http__on_deadline(struct http__connection *c)
             shutdown(c->fd, SHUT_RDWR); /* no request line has come in time */
         break;
     case HTTP_BODY:
-        if (!c->answered)
-            handlers_expired(&c->x, true);
-        assert(c->answered);
-        http__answer_past_library(c);
+        http__body_late(c);
         break;
     case HTTP_DISCARD:
         http__answer_past_library(c);
@@ -113,7 +110,7 @@ void http__on_deadline(struct http__connection *c)
         if (c->answered)
             http__release(c);
         else
-            handlers_expired(&c->x, false);
+            handlers_expired(&c->x, HANDLERS_LATE_ANSWER);
         assert(c->answered);
         break;
     case HTTP_HEAD:

@@ -14,6 +14,7 @@
 #define DRIVE_ROUNDS 8                /* before the queue is looked after */
 #define LINGER_MAX 1024
 #define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
+#define SHORT_NS CLOCK_S /* how long requests wait for memory before others lose theirs */
 /* Above the limit, to be refused with words; further ones stay in the backlog. */
 #define SPARE_CONNECTIONS 64
 
@@ -127,7 +128,7 @@ void http_destroy(struct http **result)
         return;
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
-        if (c != NULL && c->phase == HTTP_WAIT) {
+        if (c != NULL && (c->phase == HTTP_WAIT || http__is_paused(c))) {
             http__drop(c, false);
             MHD_resume_connection(c->library);
         }
@@ -176,11 +177,12 @@ static void count(_Atomic int64_t *counter, int change)
 void http__move(struct http__connection *c, enum http__phase next)
 {
     assert((moves[c->phase] & 1u << next) != 0);
-    bool arriving = next == HTTP_BODY && c->x.sink != NULL;
+    bool arriving = next == HTTP_BODY && c->x.takes_body;
     count(&c->http->busy, (BUSY >> next & 1) - (BUSY >> c->phase & 1));
     count(&c->http->arriving, arriving - c->arriving);
     count(&c->http->held, (HELD >> next & 1) - (HELD >> c->phase & 1));
     c->arriving = arriving;
+    c->paused_ns = 0;
     c->phase = next;
 }
 
@@ -191,7 +193,12 @@ bool http__is_busy(const struct http__connection *c)
 
 bool http__is_reading(const struct http__connection *c)
 {
-    return (READING >> c->phase & 1) != 0;
+    return (READING >> c->phase & 1) != 0 && !http__is_paused(c);
+}
+
+bool http__is_paused(const struct http__connection *c)
+{
+    return c->phase == HTTP_BODY && c->paused_ns != 0;
 }
 
 uint64_t http__second_a_mebibyte(int64_t bytes)
@@ -235,11 +242,24 @@ void http_accept(struct http *http)
     accept_run(http->accept, http->free_count, http->now_ns);
 }
 
+/* Requests wait for memory: bodies that hold some and crawl lose it. */
+static void end_crawlers(struct http *http)
+{
+    for (uint32_t slot = 0; slot < http->slots; slot++) {
+        struct http__connection *c = http->connections[slot];
+        if (http->deadlines[slot] != 0 && c != NULL && http__body_crawls(c))
+            http__body_late(c);
+    }
+}
+
 void http_tick(struct http *http)
 {
     http->now_ns = clock_now_ns();
     accept_tick(http->accept, http->now_ns);
     request_log_tick(http->log, http->now_ns);
+    uint64_t short_ns = atomic_load(http->options.short_since_ns);
+    if (short_ns != 0 && http->now_ns > short_ns + SHORT_NS)
+        end_crawlers(http);
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0 && http->deadlines[slot] <= http->now_ns)
             http__on_deadline(http->connections[slot]);
@@ -276,6 +296,7 @@ void http_set_limits(struct http *http, const struct http_limits *limits)
     struct http_limits *own = &http->options.limits;
     own->header_timeout_ns = limits->header_timeout_ns;
     own->body_timeout_ns = limits->body_timeout_ns;
+    own->body_rate_min = limits->body_rate_min;
     own->request_timeout_ns = limits->request_timeout_ns;
     own->send_timeout_ns = limits->send_timeout_ns;
     own->idle_timeout_ns = limits->idle_timeout_ns;

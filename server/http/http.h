@@ -34,20 +34,23 @@ struct http_limits {
     int64_t connections_max; /* of all doors; one above is answered 503 and closed */
     _Atomic int64_t
         header_timeout_ns; /* from the connection, or the request line, to the empty line */
-    _Atomic int64_t body_timeout_ns;    /* plus one second a MiB */
-    _Atomic int64_t request_timeout_ns; /* from the complete body to the answer */
+    _Atomic int64_t body_timeout_ns; /* plus one second a MiB */
+    _Atomic int64_t body_rate_min; /* bytes a second, over any ten seconds of a body; 0: no limit */
+    _Atomic int64_t
+        request_timeout_ns;          /* from the complete body to the answer; a wait for memory */
     _Atomic int64_t send_timeout_ns; /* for the client to take the answer, plus one second a MiB */
     _Atomic int64_t idle_timeout_ns; /* between requests */
 };
 
 struct http_options {
-    const int *listen_fds;           /* takes: bound and listening, non-blocking */
-    int listen_count;                /* at least one */
-    enum exchange_listener listener; /* which routes exist here */
-    struct handlers *handlers;       /* borrowed, as all below */
-    struct metric_registry *metrics; /* */
-    struct mailbox *mailbox;         /* of the event loop */
-    _Atomic int64_t *connections;    /* open ones of all doors, counted by the doors */
+    const int *listen_fds;                  /* takes: bound and listening, non-blocking */
+    int listen_count;                       /* at least one */
+    enum exchange_listener listener;        /* which routes exist here */
+    struct handlers *handlers;              /* borrowed, as all below */
+    struct metric_registry *metrics;        /* */
+    struct mailbox *mailbox;                /* of the event loop */
+    _Atomic int64_t *connections;           /* open ones of all doors, counted by the doors */
+    const _Atomic uint64_t *short_since_ns; /* see queue_short_since_ns */
     const struct proxy_list *proxies;
     struct tls *tls;               /* NULL: the door speaks plain HTTP */
     struct request_log *log;       /* NULL: none */

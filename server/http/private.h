@@ -7,6 +7,8 @@
  *
  *   IDLE -> HEAD -> BODY -> WAIT -> READY -> SENDING -> IDLE ...
  *
+ * In BODY the connection is suspended, too, while there is no memory for more of the body (paused).
+ *
  * A connection whose client left, or that was answered past the library, is GONE until the library
  * closes it.
  *
@@ -90,6 +92,12 @@ struct http__connection {
     struct http_guard_frame frame;
     uint64_t first_deadline_ns; /* x.deadline_ns as the door set it */
 
+    /* While the body arrives. Time in which the door does not read moves all three. */
+    uint64_t began_ns;   /* when its head had come */
+    uint64_t body_by_ns; /* when it must be complete */
+    uint64_t pace_by_ns; /* when it is too slow, unless more comes */
+    uint64_t paused_ns;  /* since when it is not read, for want of memory; 0: it is */
+
     struct MHD_Response *response; /* until the library has it */
     int status;
     int64_t answer_bytes;
@@ -135,6 +143,7 @@ void http__move(struct http__connection *c, enum http__phase next);
 bool http__is_busy(const struct http__connection *c);    /* it has an exchange */
 bool http__is_reading(const struct http__connection *c); /* the library is */
 uint64_t http__key(const struct http__connection *c);    /* for the watch */
+bool http__is_paused(const struct http__connection *c);
 /* 0: none. The library soon hears of a client that left, whatever the deadline. */
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
 uint64_t http__second_a_mebibyte(int64_t bytes); /* in nanoseconds */
@@ -190,6 +199,21 @@ enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, 
                                  size_t *upload_bytes, void **state);
 void http__on_completed(void *context, struct MHD_Connection *library, void **state,
                         enum MHD_RequestTerminationCode why);
+
+/* ---- body.c: how fast a body must come, and the pause when there is no memory for it ---- */
+
+/* The head has come, and a body is to follow. */
+void http__body_begin(struct http__connection *c);
+/* So many bytes of it have come. */
+void http__body_came(struct http__connection *c, size_t length);
+/* Stops reading until the room for it is made. */
+void http__body_pause(struct http__connection *c);
+/* Implements exchange_door.room_made. */
+void http__body_resume(struct exchange *x);
+/* A deadline has passed: refuses the body if it was one of its own. */
+void http__body_late(struct http__connection *c);
+/* Others wait for memory: whether this body holds some and crawls. */
+bool http__body_crawls(const struct http__connection *c);
 
 /* ---- connection.c ---- */
 

@@ -8,9 +8,8 @@
 
 #include "server/http/private.h"
 
-#define DISCARD_MAX (1 << 20)    /* refused bodies up to here are read, and the connection kept */
-#define DISCARD_NS (5 * CLOCK_S) /* how long an unwanted body may take */
-#define EARLY_NS CLOCK_S         /* the smallest Retry-After */
+#define DISCARD_MAX (1 << 20) /* refused bodies up to here are read, and the connection kept */
+#define EARLY_NS CLOCK_S      /* the smallest Retry-After */
 
 /* ---- What handlers ask ---- */
 
@@ -57,7 +56,8 @@ static void door_deadline_moved(struct exchange *x)
 static const struct exchange_door door = {.header = door_header,
                                           .query = door_query,
                                           .answer = http__answer,
-                                          .deadline_moved = door_deadline_moved};
+                                          .deadline_moved = door_deadline_moved,
+                                          .room_made = http__body_resume};
 
 /* ---- What the library calls ---- */
 
@@ -158,20 +158,11 @@ static void offer(struct http__connection *c, enum error error, const char *why)
         answer_star(x);
     else
         handlers_begin(x);
-    if (!c->answered && x->sink == NULL && x->content_length > DISCARD_MAX)
+    if (!c->answered && !x->takes_body && x->content_length > DISCARD_MAX)
         handlers_refuse(x, ERROR_TOO_LARGE,
                         "This path does nothing with a body, and reads at most 1 MiB of one; "
                         "send none.");
     c->in_call = false;
-}
-
-/* How long the body may take. */
-static uint64_t body_time_ns(const struct http__connection *c)
-{
-    uint64_t wait_ns = (uint64_t)c->http->options.limits.body_timeout_ns;
-    if (c->x.sink != NULL)
-        return wait_ns + http__second_a_mebibyte(c->x.content_length);
-    return wait_ns < DISCARD_NS ? wait_ns : DISCARD_NS;
 }
 
 /* The head is complete. */
@@ -208,21 +199,29 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
     if (c->answered && c->early)
         return http__send_answer(c);
-    http__set_deadline(c, c->http->now_ns + body_time_ns(c));
+    http__body_begin(c);
     return MHD_YES;
 }
 
-static enum MHD_Result take(struct http__connection *c, const char *piece, size_t length)
+/* A piece of the body. It is left with the library while there is no memory for it. */
+static enum MHD_Result take(struct http__connection *c, const char *piece, size_t *length)
 {
     struct exchange *x = &c->x;
+    int64_t bytes = x->body_bytes + (int64_t)*length;
     if (c->phase == HTTP_GONE)
         return MHD_NO;
-    if (c->phase == HTTP_BODY && x->sink != NULL) {
-        if (x->body_bytes + (int64_t)length > x->sink_bytes)
-            return MHD_NO; /* only a handler that asked for less than the length gets here */
-        memcpy(x->sink + x->body_bytes, piece, length);
+    bool wanted = c->phase == HTTP_BODY && x->takes_body;
+    if (wanted && bytes > x->content_length)
+        return MHD_NO; /* the library ends a body at its length */
+    if (wanted && bytes > x->sink_bytes && !handlers_make_room(x, bytes)) {
+        http__body_pause(c);
+        return MHD_YES;
     }
-    x->body_bytes += (int64_t)length;
+    if (wanted)
+        memcpy(x->sink + x->body_bytes, piece, *length);
+    x->body_bytes = bytes;
+    http__body_came(c, *length);
+    *length = 0;
     return MHD_YES;
 }
 
@@ -282,11 +281,8 @@ enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, 
     (void)library;
     if (c == NULL)
         return MHD_NO;
-    if (*upload_bytes > 0) {
-        size_t length = *upload_bytes;
-        *upload_bytes = 0;
-        return take(c, upload, length);
-    }
+    if (*upload_bytes > 0)
+        return take(c, upload, upload_bytes);
     switch (c->phase) {
     case HTTP_HEAD:
         return begin(c, url, method, version);

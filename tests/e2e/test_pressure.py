@@ -177,17 +177,16 @@ def test_npy_that_declares_32_gib():
 
 @pytest.mark.timeout(120)
 def test_memory_stays_in_its_budget():
-    """Large good requests, many at once: 200, 429 or 503, and the budget holds."""
+    """Large good requests, many at once: they wait for memory, or are refused; the budget holds."""
     with small() as daemon, MemoryWatch(daemon):
         body = codec.npy(matrices.random(64, batch=200))  # 6.5 MB in, as much out
         answers = at_once(40, lambda i: daemon.post("/v1/invert", body, {"Content-Type": NPY}))
         statuses = [getattr(a, "status", repr(a)) for a in answers]
-        assert set(statuses) <= {200, 429, 503} and 200 in statuses, statuses
-        assert all(int(a.header("Retry-After")) >= 1 for a in answers if a.status != 200)
+        assert set(statuses) == {200}, statuses
         text = b'{"matrices":' + str(matrices.random(32, batch=300).tolist()).encode() + b"}"
         answers = at_once(20, lambda i: daemon.post("/v1/invert", text, {"Content-Type": JSON}))
         statuses = {getattr(a, "status", repr(a)) for a in answers}
-        assert statuses <= {200, 429, 503} and 200 in statuses, statuses
+        assert statuses <= {200, 503} and 200 in statuses, statuses
         daemon.wait_idle_arena(5)
 
 

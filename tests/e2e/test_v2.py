@@ -460,25 +460,6 @@ def test_failures_are_logged_with_their_trace():
         assert "traceparent" not in second and "malformed" not in own.stderr()
 
 
-def test_heads_of_one_client_do_not_fill_the_arena():
-    """A body has its memory from the head on: one client's bodies have only so much."""
-
-    def head(length):
-        fields = {"Content-Length": length, "Expect": "100-continue", J: "0"}
-        return wire.request("POST", LU + "/infer", None, fields)
-
-    with Daemon("--client-bytes-max", "8MiB") as own:
-        with own.connect() as first, own.connect() as second:
-            first.send(head(8 * 1500**2))  # alone, and so whatever its length
-            assert first.read_interim() == 100
-            answer = second.exchange(head(8 * 500**2))
-            assert_error(answer, 429, "memory")
-            assert int(answer.header("Retry-After")) >= 1
-            assert own.metrics().total("invertd_rejected_total", reason="client-quota") == 1
-        own.wait_idle_arena(5)
-        assert own.post(LU + "/infer", np.eye(500).tobytes(), {J: "0"}).status == 200
-
-
 def test_answers_vary_by_accept_encoding(client):
     for form in (v2_json, v2_binary):
         answer = client.infer("lu", {"A": np.eye(2)[None]}, form=form)

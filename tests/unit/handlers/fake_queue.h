@@ -25,40 +25,117 @@ struct queue {
     int64_t entered, left;
     int64_t bytes_max;              /* what requests may reserve together; 0: anything */
     _Atomic int64_t reserved_bytes; /* the pool's threads reserve too */
+    bool is_short;                  /* every room has to wait */
+    struct queue_room *waiting;
+    int64_t early_bytes;
     struct queue_item *items[FAKE_ITEMS];
     int count, cancels;
     bool cancel_at_once; /* queue_cancel calls on_done before it returns */
     struct queue_observer observer;
 };
 
-enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
+/* Whether so many bytes more are within the bound; then they are counted. */
+static bool fake_count(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    if (queue->bytes_max > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_max)
+        return false;
+    atomic_fetch_add(&queue->reserved_bytes, bytes);
+    room->held_bytes += bytes;
+    return true;
+}
+
+enum error queue_reserve(struct queue *queue, struct queue_room *room, int64_t bytes,
                          struct failure *failure)
 {
-    assert_int_equal(client, 5);
-    if (queue->bytes_max > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_max)
-        return failure_set(failure, ERROR_CLIENT_QUOTA, "no more bytes");
-    atomic_fetch_add(&queue->reserved_bytes, bytes);
+    assert_int_equal(room->client, 5);
+    if (!fake_count(queue, room, bytes))
+        return failure_set(failure, ERROR_FULL, "no more bytes");
     return ERROR_NONE;
 }
 
-void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes)
+void queue_unreserve(struct queue *queue, struct queue_room *room, int64_t bytes)
 {
-    assert_int_equal(client, 5);
+    assert_true(room->held_bytes >= bytes);
+    room->held_bytes -= bytes;
     assert_true(atomic_fetch_sub(&queue->reserved_bytes, bytes) >= bytes);
 }
 
-enum error queue_enter(struct queue *queue, uint32_t client, int64_t bytes, struct failure *failure)
+static bool fake_wait(struct queue *queue, struct queue_room *room, enum queue_waits what)
 {
-    if (queue->enter_error != ERROR_NONE)
-        return failure_set(failure, queue->enter_error, "no entry");
-    enum error error = queue_reserve(queue, client, bytes, failure);
-    queue->entered += error == ERROR_NONE;
-    return error;
+    assert_null(queue->waiting);
+    queue->waiting = room;
+    room->waits = what;
+    return false;
 }
 
-void queue_leave(struct queue *queue, uint32_t client, int64_t bytes)
+bool queue_take(struct queue *queue, struct queue_room *room)
 {
-    queue_unreserve(queue, client, bytes);
+    if (!queue->is_short && fake_count(queue, room, room->need_bytes - room->held_bytes))
+        return true;
+    return fake_wait(queue, room, QUEUE_WAITS_WHOLE);
+}
+
+bool queue_await_piece(struct queue *queue, struct queue_room *room)
+{
+    return fake_wait(queue, room, QUEUE_WAITS_PIECE);
+}
+
+bool queue_take_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    room->early_wanted_bytes = bytes;
+    if (queue->is_short)
+        return fake_wait(queue, room, QUEUE_WAITS_EARLY);
+    room->early_bytes += bytes;
+    queue->early_bytes += bytes;
+    return true;
+}
+
+void queue_leave_early(struct queue *queue, struct queue_room *room)
+{
+    queue->early_bytes -= room->early_bytes;
+    room->early_bytes = 0;
+}
+
+bool queue_stop_waiting(struct queue *queue, struct queue_room *room)
+{
+    bool waited = queue->waiting == room;
+    if (waited)
+        queue->waiting = NULL;
+    return waited;
+}
+
+/* Gives the room that waits what it waits for. */
+static inline void fake_give_room(struct queue *queue)
+{
+    struct queue_room *room = queue->waiting;
+    assert_non_null(room);
+    queue->waiting = NULL;
+    if (room->waits == QUEUE_WAITS_WHOLE)
+        assert_true(fake_count(queue, room, room->need_bytes - room->held_bytes));
+    if (room->waits == QUEUE_WAITS_EARLY) {
+        room->early_bytes += room->early_wanted_bytes;
+        queue->early_bytes += room->early_wanted_bytes;
+    }
+    room->waits = QUEUE_WAITS_NOT;
+    room->on_room(room);
+}
+
+enum error queue_enter(struct queue *queue, struct queue_room *room, struct failure *failure)
+{
+    assert_int_equal(room->client, 5);
+    if (queue->enter_error != ERROR_NONE)
+        return failure_set(failure, queue->enter_error, "no entry");
+    if (!queue->is_short && room->need_bytes <= QUEUE_ROOM_SMALL)
+        (void)fake_count(queue, room, room->need_bytes);
+    queue->entered++;
+    return ERROR_NONE;
+}
+
+void queue_leave(struct queue *queue, struct queue_room *room)
+{
+    assert_ptr_not_equal(queue->waiting, room);
+    queue_leave_early(queue, room);
+    queue_unreserve(queue, room, room->held_bytes);
     queue->left++;
     assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);
     assert_true(queue->left <= queue->entered);
@@ -99,6 +176,11 @@ int queue_retry_after_s(struct queue *queue)
 void queue_observe(struct queue *queue, struct queue_observer observer)
 {
     queue->observer = observer;
+}
+
+int64_t queue_waiting_for_room(struct queue *queue)
+{
+    return queue->waiting != NULL;
 }
 
 int64_t queue_pending(struct queue *queue)

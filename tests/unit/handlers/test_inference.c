@@ -243,8 +243,7 @@ static void test_ends(void **state)
         f.x.content_length = (int64_t)bytes;
         handlers_begin(&f.x);
         assert_false(f.x.answered);
-        memcpy(f.x.sink, body, bytes);
-        f.x.body_bytes = (int64_t)bytes;
+        fake_bring(&f, body, bytes);
         if (rows[i].until >= UNTIL_RUN)
             handlers_run(&f.x);
         if (rows[i].until >= UNTIL_QUEUED)
@@ -257,10 +256,11 @@ static void test_ends(void **state)
         assert_false(f.x.answered);
 
         if (rows[i].expired) {
-            handlers_expired(&f.x, rows[i].until == UNTIL_BEGUN);
+            handlers_expired(&f.x, rows[i].until == UNTIL_BEGUN ? HANDLERS_LATE_BODY
+                                                                : HANDLERS_LATE_ANSWER);
             assert_int_equal(f.answer.status, rows[i].until == UNTIL_BEGUN ? 408 : 504);
             assert_non_null(strstr(fake_body(&f), rows[i].until == UNTIL_BEGUN
-                                                      ? "The body did not arrive in time."
+                                                      ? "The body did not arrive in time, or"
                                                       : "No answer within 60 s; the work was dr"));
             assert_null(f.x.sink);
         }
@@ -301,34 +301,80 @@ static void test_released_late(void **state)
 
 /* ---- Memory ---- */
 
-/* More than the arena has left is refused for now; more than it ever has, for good. */
+/* More than the arena ever has is refused at once. */
 static void test_memory(void **state)
 {
     (void)state;
-    static const struct {
-        int64_t taken_bytes, content_length;
-        int status;
-    } rows[] = {
-        {FAKE_ARENA_BYTES - 8192, 100000, 503},
-        {0, FAKE_ARENA_BYTES + 1, 413},
-        {0, FAKE_ARENA_BYTES - 100, 413}, /* no room for an answer next to it */
+    static const int64_t rows[] = {
+        FAKE_ARENA_BYTES + 1, FAKE_ARENA_BYTES - 100 /* no room for an answer next to it */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake fake;
         struct fake_exchange f;
-        struct arena_slot slot = {0};
         fake_start(&fake);
         fake.services.limits.body_max_bytes = INT64_C(1) << 40;
-        if (rows[i].taken_bytes > 0)
-            assert_int_equal(arena_alloc(fake.services.arena, rows[i].taken_bytes, &slot),
-                             ERROR_NONE);
         fake_request(&fake, &f, EXCHANGE_POST, INFER);
-        f.x.content_length = rows[i].content_length;
+        f.x.content_length = rows[i];
         fake_set_header(&f, LENGTH, "100");
         handlers_begin(&f.x);
-        assert_int_equal(f.answer.status, rows[i].status);
+        assert_int_equal(f.answer.status, 413);
         fake_end(&f);
-        arena_free(fake.services.arena, &slot);
+        fake_stop(&fake);
+    }
+}
+
+enum wait_end {
+    ROOM_COMES,
+    DEADLINE,      /* of the wait */
+    CLIENT_LEAVES, /* while it waits */
+    LEAVES_LATE,   /* when room has come, and its message has not */
+    WAIT_ENDS
+};
+
+/* A body for which there is no memory waits: for its first part, or once it is whole. */
+static void test_waiting_for_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * WAIT_ENDS; i++) {
+        struct fake fake;
+        struct fake_exchange f;
+        enum wait_end end = (enum wait_end)(i / 2);
+        bool is_whole = i % 2 != 0;
+        fake_start(&fake);
+        size_t bytes = infer_request(&fake, &f, 20, 24, "");
+        f.x.content_length = (int64_t)bytes;
+        handlers_begin(&f.x);
+        assert_true(f.x.takes_body && f.x.sink_bytes == 0);
+        assert_int_equal(fake.queue.reserved_bytes, 0);
+        if (is_whole) {
+            fake_bring(&f, body, bytes < 30000 ? bytes : 30000);
+            fake.queue.is_short = true;
+            assert_false(handlers_make_room(&f.x, (int64_t)bytes));
+        } else {
+            fake.queue.is_short = true;
+            assert_false(handlers_make_room(&f.x, 1));
+        }
+        fake.queue.is_short = false;
+        if (end == ROOM_COMES || end == LEAVES_LATE)
+            fake_give_room(&fake.queue);
+        if (end == ROOM_COMES) {
+            mailbox_run(&fake.mailbox);
+            assert_int_equal(f.rooms_made, 1);
+            assert_true(f.x.sink_bytes > 0);
+            f.x.body_bytes = 0; /* again from the start */
+            fake_bring(&f, body, bytes);
+            handlers_run(&f.x);
+            fake_compute(&fake, NULL);
+            fake_await(&fake, &f);
+            assert_int_equal(f.answer.status, 200);
+        } else if (end == DEADLINE) {
+            handlers_expired(&f.x, HANDLERS_LATE_ROOM);
+            assert_int_equal(f.answer.status, 503);
+            assert_string_equal(fake_field(&f, "Retry-After"), "7");
+        }
+        fake_end(&f);
+        mailbox_run(&fake.mailbox);
+        assert_int_equal(f.rooms_made, end == ROOM_COMES);
         fake_stop(&fake);
     }
 }
@@ -370,47 +416,24 @@ static void test_never_fits(void **state)
     fake_stop(&fake);
 }
 
-/* One client may hold so many bytes of the arena: refused at the head, or when it needs more. */
-static void test_client_bytes(void **state)
+/* Text that turns out to need more than there is: on the loop, and in the pool. */
+static void test_more_than_foreseen(void **state)
 {
     (void)state;
-    enum body {
-        BINARY,
-        SHORT_TEXT, /* decoded on the loop */
-        LONG_TEXT   /* in the pool */
-    };
     static const struct {
-        enum body body;
-        int64_t bytes_max;
-        bool at_head;
-    } rows[] = {
-        {BINARY, 1024, true},      {SHORT_TEXT, 1024, true},   {LONG_TEXT, 1024, true},
-        {LONG_TEXT, 140000, true}, {SHORT_TEXT, 12288, false}, {LONG_TEXT, 670000, false},
-    };
+        int64_t n, bytes_max;
+        const char *element;
+    } rows[] = {{40, 12288, "1"}, {128, 670000, "1.25e10"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake fake;
         struct fake_exchange f;
         fake_start(&fake);
         fake.queue.bytes_max = rows[i].bytes_max;
-        size_t bytes = infer_request(&fake, &f, 1, 24, "");
-        if (rows[i].body != BINARY) {
-            fake_request(&fake, &f, EXCHANGE_POST, INFER);
-            bytes = fake_json_body(body, sizeof body, rows[i].body == SHORT_TEXT ? 40 : 128,
-                                   rows[i].body == SHORT_TEXT ? "1" : "1.25e10");
-        }
-        f.x.content_length = (int64_t)bytes;
-        handlers_begin(&f.x);
-        assert_int_equal(f.x.answered, rows[i].at_head);
-        /* What is held is counted, and for a long body what will be. */
-        assert_true(atomic_load(&fake.queue.reserved_bytes) >=
-                    (int64_t)arena_used_bytes(fake.services.arena));
-        if (!f.x.answered) {
-            memcpy(f.x.sink, body, bytes);
-            f.x.body_bytes = (int64_t)bytes;
-            handlers_run(&f.x);
-            fake_await(&fake, &f);
-        }
-        assert_int_equal(f.answer.status, 429);
+        fake_request(&fake, &f, EXCHANGE_POST, INFER);
+        size_t bytes = fake_json_body(body, sizeof body, rows[i].n, rows[i].element);
+        fake_send(&f, body, bytes);
+        fake_await(&fake, &f);
+        assert_int_equal(f.answer.status, 503);
         assert_string_equal(fake_field(&f, "Retry-After"), "7");
         assert_non_null(strstr(fake_body(&f), "no more bytes"));
         fake_end(&f);
@@ -456,7 +479,8 @@ int main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_released_late),
         cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_client_bytes),
+        cmocka_unit_test(test_waiting_for_memory),
+        cmocka_unit_test(test_more_than_foreseen),
         cmocka_unit_test(test_no_room_for_outputs),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_never_fits),

@@ -116,7 +116,7 @@ static void test_index_refusals(void **state)
     f.x.content_length = 10;
     handlers_begin(&f.x);
     assert_non_null(f.x.sink);
-    handlers_expired(&f.x, true);
+    handlers_expired(&f.x, HANDLERS_LATE_BODY);
     assert_int_equal(f.answer.status, 408);
     fake_end(&f);
     fake_request(&fake, &f, EXCHANGE_POST, "/v2/repository/index");

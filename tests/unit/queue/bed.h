@@ -32,6 +32,7 @@ struct bench {
     struct engine_shared *shared, *spare_shared;
     struct queue_lane *lane, *spare;
     struct order *orders;
+    struct queue_room rooms[16]; /* of those who entered; a free one's entry is NULL */
 };
 
 static int completed;
@@ -123,14 +124,23 @@ static inline void submit(struct bench *bench, int index, int64_t n, int64_t bat
     submit_by(bench, index, "lu", n, batch);
 }
 
+/* By some room of the bed's. */
 static inline enum error enter(struct bench *bench, uint32_t client, struct failure *failure)
 {
-    return queue_enter(bench->queue, client, 0, failure);
+    int i = 0;
+    while (bench->rooms[i].entry != NULL)
+        i++;
+    assert_true(i < 16);
+    bench->rooms[i] = (struct queue_room){.client = client};
+    return queue_enter(bench->queue, &bench->rooms[i], failure);
 }
 
 static inline void leave(struct bench *bench, uint32_t client)
 {
-    queue_leave(bench->queue, client, 0);
+    int i = 0;
+    while (bench->rooms[i].entry == NULL || bench->rooms[i].client != client)
+        i++;
+    queue_leave(bench->queue, &bench->rooms[i]);
 }
 
 /* The oldest batch in the given state on a lane kind, or NULL. */

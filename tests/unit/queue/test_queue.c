@@ -340,54 +340,6 @@ static void test_each_lane_knows_its_own_work(void **state)
     bench_close(&bench);
 }
 
-static void test_bytes_of_a_client(void **state)
-{
-    (void)state;
-    struct queue_limits bounded = limits;
-    bounded.client_requests_max = 0;
-    bounded.client_bytes_max = 1000;
-    struct bench bench = bench_open(&bounded);
-    struct failure failure;
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
-    assert_int_equal(queue_reserve(bench.queue, 1, 5000, &failure), ERROR_NONE); /* its only one */
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
-    assert_int_equal(queue_reserve(bench.queue, 1, 1, &failure), ERROR_CLIENT_QUOTA);
-    assert_int_equal(queue_enter(bench.queue, 2, 0, &failure), ERROR_NONE); /* others are free */
-    assert_int_equal(queue_reserve(bench.queue, 2, 900, &failure), ERROR_NONE);
-    queue_unreserve(bench.queue, 1, 5000);
-    assert_int_equal(queue_reserve(bench.queue, 1, 1000, &failure), ERROR_NONE);
-    assert_int_equal(queue_reserve(bench.queue, 1, 1, &failure), ERROR_CLIENT_QUOTA);
-    queue_unreserve(bench.queue, 1, 1000);
-    queue_unreserve(bench.queue, 2, 900);
-    queue_leave(bench.queue, 1, 0);
-    queue_leave(bench.queue, 1, 0);
-    queue_leave(bench.queue, 2, 0);
-    bench_close(&bench);
-}
-
-static void test_bytes_of_all(void **state)
-{
-    (void)state;
-    struct queue_limits bounded = limits;
-    bounded.client_requests_max = 0;
-    bounded.bytes_max = 1000;
-    struct bench bench = bench_open(&bounded);
-    struct failure failure;
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
-    assert_int_equal(queue_reserve(bench.queue, 1, 1000, &failure), ERROR_NONE);
-    assert_int_equal(queue_enter(bench.queue, 2, 0, &failure), ERROR_NONE);
-    assert_int_equal(queue_reserve(bench.queue, 2, 1, &failure), ERROR_FULL);
-    queue_unreserve(bench.queue, 1, 600);
-    assert_int_equal(queue_reserve(bench.queue, 2, 600, &failure), ERROR_NONE);
-    queue_unreserve(bench.queue, 2, 600);
-    queue_leave(bench.queue, 2, 0);
-    queue_unreserve(bench.queue, 1, 400);
-    assert_int_equal(queue_reserve(bench.queue, 1, 5000, &failure), ERROR_NONE); /* alone */
-    queue_unreserve(bench.queue, 1, 5000);
-    queue_leave(bench.queue, 1, 0);
-    bench_close(&bench);
-}
-
 /* A waiting list deep in debt is served as soon as it is alone, whatever the debt: no counting
  * down. */
 static void test_great_debts_cost_nothing_to_forgive(void **state)
@@ -414,21 +366,21 @@ static void test_admission(void **state)
     struct bench bench = bench_open(&limits);
     struct failure failure;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_CLIENT_QUOTA);
+        assert_int_equal(enter(&bench, 1, &failure), ERROR_NONE);
+    assert_int_equal(enter(&bench, 1, &failure), ERROR_CLIENT_QUOTA);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(queue_enter(bench.queue, 2 + (uint32_t)i, 0, &failure), ERROR_NONE);
-    assert_int_equal(queue_enter(bench.queue, 9, 0, &failure), ERROR_FULL);
+        assert_int_equal(enter(&bench, 2 + (uint32_t)i, &failure), ERROR_NONE);
+    assert_int_equal(enter(&bench, 9, &failure), ERROR_FULL);
     assert_int_equal(queue_pending(bench.queue), 8);
-    queue_leave(bench.queue, 1, 0);
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
+    leave(&bench, 1);
+    assert_int_equal(enter(&bench, 1, &failure), ERROR_NONE);
     queue_drain(bench.queue);
-    queue_leave(bench.queue, 1, 0);
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_DRAINING);
+    leave(&bench, 1);
+    assert_int_equal(enter(&bench, 1, &failure), ERROR_DRAINING);
     for (int i = 0; i < 2; i++)
-        queue_leave(bench.queue, 1, 0);
+        leave(&bench, 1);
     for (int i = 0; i < 5; i++)
-        queue_leave(bench.queue, 2 + (uint32_t)i, 0);
+        leave(&bench, 2 + (uint32_t)i);
     assert_int_equal(queue_pending(bench.queue), 0);
     assert_true(queue_retry_after_s(bench.queue) >= 1);
     bench_close(&bench);
@@ -550,8 +502,6 @@ int main(void)
         cmocka_unit_test(test_unwanted_slices),
         cmocka_unit_test(test_out_of_memory_halves),
         cmocka_unit_test(test_each_lane_knows_its_own_work),
-        cmocka_unit_test(test_bytes_of_a_client),
-        cmocka_unit_test(test_bytes_of_all),
         cmocka_unit_test(test_great_debts_cost_nothing_to_forgive),
         cmocka_unit_test(test_admission),
         cmocka_unit_test(test_a_crowd_does_not_starve_one),

@@ -229,7 +229,8 @@ static void *run_submitter(void *context)
     struct queue *queue = crowd->bench.queue;
     struct failure failure;
     for (int round = 0; round < ROUNDS; round++) {
-        bool entered = queue_enter(queue, 7, 512, &failure) == ERROR_NONE;
+        struct queue_room room = {.client = 7, .need_bytes = 512};
+        bool entered = queue_enter(queue, &room, &failure) == ERROR_NONE;
         for (int i = 0; i < ROUND_ITEMS; i++) {
             int number = round * ROUND_ITEMS + i;
             fill(&parcels[number].item, parcels, number);
@@ -239,7 +240,7 @@ static void *run_submitter(void *context)
         if (round % 7 == 0)
             queue_cancel(queue, &parcels[round * ROUND_ITEMS].item);
         if (entered)
-            queue_leave(queue, 7, 512);
+            queue_leave(queue, &room);
     }
     return NULL;
 }

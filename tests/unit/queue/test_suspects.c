@@ -240,10 +240,10 @@ static void test_an_outage_ends_what_waits(void **state)
         assert_int_equal(bench.orders[i].done, 1);
         assert_int_equal(bench.orders[i].item.status, ERROR_NO_ENGINE);
     }
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NO_ENGINE);
+    assert_int_equal(enter(&bench, 1, &failure), ERROR_NO_ENGINE);
     queue_lane_up(bench.lane);
-    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
-    queue_leave(bench.queue, 1, 0);
+    assert_int_equal(enter(&bench, 1, &failure), ERROR_NONE);
+    leave(&bench, 1);
     bench_close(&bench);
 }
 

@@ -41,6 +41,9 @@ static struct {
     int begun, run, expired, expired_in_body, ended, refused, refused_begun, released;
     enum error refusal;
     bool without_sink;
+    bool in_steps, is_full; /* the sink grows; there is no memory for it */
+    int64_t asked_bytes;    /* of handlers_make_room, last */
+    int expired_in_pause;
     const struct exchange *last_begun;
     struct exchange *waiting;
     int64_t body_bytes;
@@ -92,9 +95,21 @@ void handlers_begin(struct exchange *x)
         answer(x, 404);
     else if (x->content_length > 0 && !fake.without_sink) {
         assert_true(x->content_length <= (int64_t)sizeof fake.body);
+        x->takes_body = true;
         x->sink = fake.body;
-        x->sink_bytes = x->content_length;
+        x->sink_bytes = fake.in_steps ? 0 : x->content_length;
     }
+}
+
+bool handlers_make_room(struct exchange *x, int64_t bytes)
+{
+    fake.asked_bytes = bytes;
+    if (fake.is_full) {
+        fake.waiting = x;
+        return false;
+    }
+    x->sink_bytes = bytes;
+    return true;
 }
 
 void handlers_run(struct exchange *x)
@@ -107,11 +122,14 @@ void handlers_run(struct exchange *x)
         answer(x, 200);
 }
 
-void handlers_expired(struct exchange *x, bool body_arriving)
+void handlers_expired(struct exchange *x, enum handlers_late what)
 {
+    static const int statuses[] = {
+        [HANDLERS_LATE_ANSWER] = 504, [HANDLERS_LATE_BODY] = 408, [HANDLERS_LATE_ROOM] = 503};
     fake.expired++;
-    fake.expired_in_body += body_arriving;
-    answer(x, body_arriving ? 408 : 504);
+    fake.expired_in_body += what == HANDLERS_LATE_BODY;
+    fake.expired_in_pause += what == HANDLERS_LATE_ROOM;
+    answer(x, statuses[what]);
 }
 
 void handlers_end(struct exchange *x)
@@ -150,6 +168,7 @@ static struct {
     struct metric_registry *metrics;
     struct mailbox box;
     _Atomic int64_t connections;
+    _Atomic uint64_t short_since_ns;
     int port;
 } bed;
 
@@ -169,6 +188,7 @@ static inline void set_up(struct http_limits limits)
     bed.port = sockets.port;
     bed.metrics = metric_registry_create();
     bed.connections = 0;
+    bed.short_since_ns = 0;
     mailbox_init(&bed.box, no_wake, NULL);
     int fd = listen_take(&sockets, 0);
     struct http_options options = {.listen_fds = &fd,
@@ -177,6 +197,7 @@ static inline void set_up(struct http_limits limits)
                                    .metrics = bed.metrics,
                                    .mailbox = &bed.box,
                                    .connections = &bed.connections,
+                                   .short_since_ns = &bed.short_since_ns,
                                    .limits = limits};
     assert_int_equal(http_create(&options, &bed.http, NULL), ERROR_NONE);
     memset(&fake, 0, sizeof fake);

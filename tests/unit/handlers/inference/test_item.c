@@ -13,8 +13,14 @@ struct bed {
     struct arena *arena;
     struct item_source source;
     struct item *item;
-    int64_t first_bytes;
+    int rooms_made;
 };
+
+static void on_room(void *context)
+{
+    struct bed *bed = context;
+    bed->rooms_made++;
+}
 
 static void make_bed(struct bed *bed)
 {
@@ -24,7 +30,9 @@ static void make_bed(struct bed *bed)
     bed->source = (struct item_source){.arena = bed->arena,
                                        .queue = &bed->queue,
                                        .method_default = method_find("auto"),
-                                       .inflated_max_bytes = ARENA_BYTES};
+                                       .inflated_max_bytes = ARENA_BYTES,
+                                       .on_room = on_room,
+                                       .context = bed};
     bed->item = handlers__item_create();
     assert_non_null(bed->item);
 }
@@ -40,15 +48,12 @@ static void free_bed(struct bed *bed)
 
 static enum error open_item(struct bed *bed, const struct item_head *head, struct failure *failure)
 {
-    int64_t bytes = handlers__item_first_bytes(bed->arena, head);
-    assert_int_equal(queue_enter(&bed->queue, CLIENT, bytes, failure), ERROR_NONE);
-    bed->first_bytes = bytes;
-    return handlers__item_open(bed->item, &bed->source, head, CLIENT, bytes, failure);
+    return handlers__item_open(bed->item, &bed->source, head, CLIENT, failure);
 }
 
 static void close_item(struct bed *bed)
 {
-    queue_leave(&bed->queue, CLIENT, handlers__item_close(bed->item));
+    handlers__item_close(bed->item);
 }
 
 /* From bytes to tensors. */
@@ -60,8 +65,15 @@ static enum error decode(struct bed *bed, enum proto_format format, const char *
                              .json_bytes = -1,
                              .body_bytes = (int64_t)bytes};
     assert_int_equal(open_item(bed, &head, failure), ERROR_NONE);
-    memcpy(handlers__item_body(bed->item), body, bytes);
+    int64_t room_bytes;
+    if (bytes > 0) {
+        assert_true(handlers__item_make_room(bed->item, (int64_t)bytes));
+        unsigned char *to = handlers__item_body(bed->item, &room_bytes);
+        assert_true(room_bytes >= (int64_t)bytes);
+        memcpy(to, body, bytes);
+    }
     handlers__item_receive(bed->item, (int64_t)bytes);
+    assert_true(handlers__item_make_whole(bed->item));
     return handlers__item_decode(bed->item, failure);
 }
 
@@ -209,19 +221,50 @@ static void test_limits(void **state)
     struct bed bed;
     struct failure failure;
     make_bed(&bed);
-    const struct item_head large = {.body_bytes = 2 * ARENA_BYTES, .json_bytes = -1};
-    assert_int_equal(handlers__item_first_bytes(bed.arena, &large), arena_bytes(bed.arena));
-    bed.first_bytes = handlers__item_first_bytes(bed.arena, &large);
     const struct item_head larger = {.body_bytes = 4 * ARENA_BYTES, .json_bytes = -1};
     assert_int_equal(open_item(&bed, &larger, &failure), ERROR_TOO_LARGE);
     assert_int_equal(failure.code, ERROR_TOO_LARGE);
-    queue_leave(&bed.queue, CLIENT, bed.first_bytes); /* the item holds nothing */
+    bed.queue.enter_error = ERROR_CLIENT_QUOTA; /* which takes precedence */
+    assert_int_equal(open_item(&bed, &larger, &failure), ERROR_CLIENT_QUOTA);
+    bed.queue.enter_error = ERROR_NONE;
 
     /* The client may hold no more than what it came with. */
     (void)decode_text(&bed, "{\"matrix\": [[1]], \"method\": \"lu\"}");
     bed.queue.bytes_max = 1;
     enum error error = handlers__item_take_outputs(bed.item, &failure);
-    assert_true(error == ERROR_NONE || error == ERROR_CLIENT_QUOTA);
+    assert_true(error == ERROR_NONE || error == ERROR_FULL);
+    close_item(&bed);
+    free_bed(&bed);
+}
+
+/* Text is likely to need more than its length: all of that is there before it is decoded. */
+static void test_waiting(void **state)
+{
+    (void)state;
+    const struct item_head head = {
+        .format = PROTO_FORMAT_JSON, .body_bytes = ARENA_BYTES / 8, .json_bytes = -1};
+    struct bed bed;
+    struct failure failure;
+    int64_t room_bytes;
+    make_bed(&bed);
+    assert_int_equal(open_item(&bed, &head, &failure), ERROR_NONE);
+    assert_int_equal(bed.queue.reserved_bytes, 0);
+    assert_true(handlers__item_make_room(bed.item, 10));
+    memcpy(handlers__item_body(bed.item, &room_bytes), "{\"matrix\":", 10);
+    bed.queue.is_short = true;
+    assert_false(handlers__item_make_room(bed.item, head.body_bytes));
+    assert_true(handlers__item_stop_waiting(bed.item));
+    assert_false(handlers__item_make_room(bed.item, head.body_bytes));
+    fake_give_room(&bed.queue);
+    assert_int_equal(bed.rooms_made, 1);
+    assert_true(handlers__item_make_room(bed.item, head.body_bytes));
+    assert_true(bed.queue.reserved_bytes > 2 * head.body_bytes);
+    unsigned char *body = handlers__item_body(bed.item, &room_bytes);
+    assert_memory_equal(body, "{\"matrix\":", 10);
+    memset(body + 10, ' ', (size_t)head.body_bytes - 10);
+    handlers__item_receive(bed.item, head.body_bytes);
+    assert_true(handlers__item_make_whole(bed.item)); /* it has all */
+    assert_int_not_equal(handlers__item_decode(bed.item, &failure), ERROR_NONE);
     close_item(&bed);
     free_bed(&bed);
 }
@@ -306,13 +349,10 @@ static void test_cancel(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_way),
-        cmocka_unit_test(test_no_engine_needed),
-        cmocka_unit_test(test_method),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_results),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_output_of_the_inverse),
+        cmocka_unit_test(test_whole_way), cmocka_unit_test(test_no_engine_needed),
+        cmocka_unit_test(test_method),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_waiting),   cmocka_unit_test(test_results),
+        cmocka_unit_test(test_cancel),    cmocka_unit_test(test_output_of_the_inverse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

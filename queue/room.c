@@ -1,0 +1,312 @@
+/* queue/room.c: who holds how much memory, and who waits for some.
+ *
+ * A body is not trusted with more than it has sent. Its first part lies in early memory, outside
+ * the arena, of which all bodies together have early_bytes_max. Then the request is given all that
+ * it needs of the arena at once: for its body, outputs and scratch. So what holds a part of the
+ * arena can always be finished, and no request waits for another that waits for it.
+ *
+ * Who waits for the arena is served a client at a time, in turn; a client above its share comes
+ * last. Small requests, which hold all they need from the start, overtake: a sixteenth of the arena
+ * is theirs alone, and they may have a quarter of it while others wait.
+ *
+ * Threads: admission.c's lock guards everything; on_room is called outside it.
+ * Cost: a few comparisons.
+ */
+#include "queue/queue_private.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+
+#define SMALL_SHARE 16 /* of the arena, that large rooms leave to small ones */
+#define SMALL_MAX_SHARE 4
+#define EARLY_SHARE 4
+#define LOOK_MAX 64 /* clients, or rooms, looked at in one go */
+
+static bool is_small(const struct queue_room *room)
+{
+    return room->need_bytes <= QUEUE_ROOM_SMALL;
+}
+
+static int64_t lacking(const struct queue_room *room)
+{
+    return room->need_bytes > room->held_bytes ? room->need_bytes - room->held_bytes : 0;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was reserved later is not counted. */
+static int64_t held_as_small(const struct queue_room *room)
+{
+    return is_small(room) ? smaller(room->held_bytes, room->need_bytes) : 0;
+}
+
+/* ---- Giving ---- */
+
+/* Whether all that the room lacks is there for it. */
+static bool has_room(const struct queue *queue, const struct queue_room *room)
+{
+    const struct queue_admission *admission = &queue->admission;
+    int64_t max = queue->limits.bytes_max, free = max - admission->reserved_bytes;
+    int64_t bytes = lacking(room);
+    if (max == 0)
+        return true;
+    if (is_small(room))
+        return bytes <= free &&
+               (admission->waiting == 0 || admission->small_bytes + bytes <= max / SMALL_MAX_SHARE);
+    int64_t left = smaller(max / SMALL_SHARE, max - room->need_bytes);
+    return bytes <= free - left;
+}
+
+/* A client has a quarter of it at most, or what one body wants. */
+static bool has_early_room(const struct queue *queue, const struct queue_room *room, int64_t bytes)
+{
+    int64_t max = queue->limits.early_bytes_max, own = room->entry->early_bytes;
+    return bytes <= max - queue->admission.early_bytes &&
+           (own == room->early_bytes || own + bytes <= max / EARLY_SHARE);
+}
+
+static void give(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    struct queue_admission *admission = &queue->admission;
+    admission->small_bytes -= held_as_small(room);
+    room->held_bytes += bytes;
+    admission->small_bytes += held_as_small(room);
+    admission->reserved_bytes += bytes;
+    room->entry->bytes += bytes;
+    room->returns = admission->returns;
+}
+
+static void give_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    room->early_bytes += bytes;
+    room->entry->early_bytes += bytes;
+    queue->admission.early_bytes += bytes;
+}
+
+/* ---- Lines ---- */
+
+static void append(struct queue_line *line, struct queue_room *room)
+{
+    room->before = line->last;
+    room->behind = NULL;
+    *(line->last == NULL ? &line->first : &line->last->behind) = room;
+    line->last = room;
+}
+
+static void take_out(struct queue_line *line, struct queue_room *room)
+{
+    *(room->before == NULL ? &line->first : &room->before->behind) = room->behind;
+    *(room->behind == NULL ? &line->last : &room->behind->before) = room->before;
+    room->before = room->behind = NULL;
+}
+
+static void link_client(struct queue_admission *admission, struct queue_client *client)
+{
+    client->next_waiting = NULL;
+    *(admission->last_client == NULL ? &admission->first_client
+                                     : &admission->last_client->next_waiting) = client;
+    admission->last_client = client;
+}
+
+static void unlink_client(struct queue_admission *admission, struct queue_client *client)
+{
+    struct queue_client *before = NULL, *at = admission->first_client;
+    while (at != client) {
+        before = at;
+        at = at->next_waiting;
+    }
+    *(before == NULL ? &admission->first_client : &before->next_waiting) = client->next_waiting;
+    if (admission->last_client == client)
+        admission->last_client = before;
+}
+
+static struct queue_line *line_of(struct queue *queue, const struct queue_room *room)
+{
+    return room->waits == QUEUE_WAITS_EARLY ? &queue->admission.early_line : &room->entry->line;
+}
+
+static void begin_to_wait(struct queue *queue, struct queue_room *room, enum queue_waits what)
+{
+    struct queue_admission *admission = &queue->admission;
+    room->waits = what;
+    struct queue_line *line = line_of(queue, room);
+    if (what != QUEUE_WAITS_EARLY && line->first == NULL)
+        link_client(admission, room->entry);
+    append(line, room);
+    if (admission->waiting++ == 0)
+        atomic_store(&admission->short_since_ns, clock_now_ns());
+}
+
+static void stop_waiting(struct queue *queue, struct queue_room *room)
+{
+    struct queue_admission *admission = &queue->admission;
+    struct queue_line *line = line_of(queue, room);
+    take_out(line, room);
+    if (room->waits != QUEUE_WAITS_EARLY && line->first == NULL)
+        unlink_client(admission, room->entry);
+    room->waits = QUEUE_WAITS_NOT;
+    if (--admission->waiting == 0)
+        atomic_store(&admission->short_since_ns, 0);
+}
+
+/* ---- Serving ---- */
+
+/* Gives a waiting room what it waits for, if it is there, and chains it. */
+static bool serve(struct queue *queue, struct queue_room *room, struct queue_room **served)
+{
+    enum queue_waits waits = room->waits;
+    if (waits == QUEUE_WAITS_EARLY ? !has_early_room(queue, room, room->early_wanted_bytes)
+                                   : waits == QUEUE_WAITS_WHOLE && !has_room(queue, room))
+        return false;
+    stop_waiting(queue, room);
+    if (waits == QUEUE_WAITS_EARLY)
+        give_early(queue, room, room->early_wanted_bytes);
+    else if (waits == QUEUE_WAITS_WHOLE)
+        give(queue, room, lacking(room));
+    room->next_served = *served;
+    *served = room;
+    return true;
+}
+
+static bool is_above_share(const struct queue *queue, const struct queue_room *room)
+{
+    int64_t max = queue->limits.client_bytes_max;
+    return max > 0 && room->entry->bytes + lacking(room) > max;
+}
+
+/* Serves clients that are above their share, or those that are not, in turn. blocked: others have
+ * to wait on, so that only small rooms are served. Whether some have to after it. */
+static bool serve_clients(struct queue *queue, bool above, bool blocked, struct queue_room **served)
+{
+    struct queue_admission *admission = &queue->admission;
+    struct queue_client *client = admission->first_client, *next;
+    for (int looks = 0; client != NULL && looks < LOOK_MAX; looks++, client = next) {
+        struct queue_room *room = client->line.first;
+        next = client->next_waiting;
+        if (is_above_share(queue, room) != above)
+            continue;
+        if ((blocked && !is_small(room)) || !serve(queue, room, served)) {
+            blocked = true;
+            continue;
+        }
+        if (client->line.first == NULL)
+            continue;
+        unlink_client(admission, client); /* to the end of the line */
+        link_client(admission, client);
+        if (next == NULL)
+            next = client;
+    }
+    return blocked;
+}
+
+struct queue_room *queue__room_serve(struct queue *queue)
+{
+    struct queue_room *served = NULL;
+    queue->admission.returns++;
+    if (queue->admission.waiting == 0)
+        return NULL;
+    bool blocked = serve_clients(queue, false, false, &served);
+    (void)serve_clients(queue, true, blocked, &served);
+    struct queue_room *room = queue->admission.early_line.first, *behind;
+    for (int looks = 0; room != NULL && looks < LOOK_MAX; looks++, room = behind) {
+        behind = room->behind;
+        (void)serve(queue, room, &served);
+    }
+    return served;
+}
+
+void queue__room_report(struct queue_room *served)
+{
+    while (served != NULL) {
+        struct queue_room *next = served->next_served;
+        served->on_room(served); /* which may be the end of it */
+        served = next;
+    }
+}
+
+/* ---- What a request asks for ---- */
+
+void queue__room_open(struct queue *queue, struct queue_room *room)
+{
+    if (is_small(room) && has_room(queue, room))
+        give(queue, room, lacking(room));
+}
+
+bool queue__room_take(struct queue *queue, struct queue_room *room)
+{
+    assert(room->waits == QUEUE_WAITS_NOT);
+    bool others_first = queue->admission.first_client != NULL && !is_small(room);
+    if (others_first || !has_room(queue, room)) {
+        begin_to_wait(queue, room, QUEUE_WAITS_WHOLE);
+        return false;
+    }
+    give(queue, room, lacking(room));
+    return true;
+}
+
+bool queue__room_take_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    assert(room->waits == QUEUE_WAITS_NOT && bytes > 0);
+    if (has_early_room(queue, room, bytes)) {
+        give_early(queue, room, bytes);
+        return true;
+    }
+    room->early_wanted_bytes = bytes;
+    begin_to_wait(queue, room, QUEUE_WAITS_EARLY);
+    return false;
+}
+
+bool queue__room_await_piece(struct queue *queue, struct queue_room *room)
+{
+    assert(room->waits == QUEUE_WAITS_NOT);
+    if (room->returns != queue->admission.returns) {
+        room->returns = queue->admission.returns;
+        return true;
+    }
+    begin_to_wait(queue, room, QUEUE_WAITS_PIECE);
+    return false;
+}
+
+bool queue__room_stop_waiting(struct queue *queue, struct queue_room *room)
+{
+    bool waited = room->waits != QUEUE_WAITS_NOT;
+    if (waited)
+        stop_waiting(queue, room);
+    return waited;
+}
+
+enum error queue__room_add(struct queue *queue, struct queue_room *room, int64_t bytes,
+                           struct failure *failure)
+{
+    int64_t max = queue->limits.bytes_max;
+    assert(bytes >= 0 && room->waits == QUEUE_WAITS_NOT);
+    if (max > 0 && bytes > max - queue->admission.reserved_bytes)
+        return failure_set(failure, ERROR_FULL,
+                           "The service's memory is taken by other requests; try again later.");
+    give(queue, room, bytes);
+    return ERROR_NONE;
+}
+
+void queue__room_remove(struct queue *queue, struct queue_room *room, int64_t bytes)
+{
+    struct queue_admission *admission = &queue->admission;
+    assert(bytes >= 0 && room->held_bytes >= bytes && room->waits == QUEUE_WAITS_NOT);
+    assert(admission->reserved_bytes >= bytes && room->entry->bytes >= bytes);
+    admission->small_bytes -= held_as_small(room);
+    room->held_bytes -= bytes;
+    admission->small_bytes += held_as_small(room);
+    admission->reserved_bytes -= bytes;
+    room->entry->bytes -= bytes;
+}
+
+void queue__room_remove_early(struct queue *queue, struct queue_room *room)
+{
+    assert(queue->admission.early_bytes >= room->early_bytes);
+    queue->admission.early_bytes -= room->early_bytes;
+    room->entry->early_bytes -= room->early_bytes;
+    room->early_bytes = 0;
+}
