@@ -1,9 +1,10 @@
-/* server/http/body.c: how fast a body must come, and the pause when there is no memory for it.
+/* server/http/body.c: how fast a body must come, and the pause when there is no memory for it; who
+ * crawls while others wait for memory.
  *
  * A body is late when the time for all of it is over (body_by), or when less than rate_min has come
- * over any RATE_NS: a leaky bucket, into which bytes bring time (pace_by). A body that holds memory
- * while others wait for some must come as fast as the time for all of it wants, or it crawls. Time
- * in which the door does not read is not counted.
+ * over any RATE_NS: a leaky bucket, into which bytes bring time (pace_by). Time in which the door
+ * does not read is not counted. While others wait for memory, a body that holds some must come as
+ * fast as the time for all of it wants, and a client must take its answer at a MiB a second.
  *
  * Threads: one event loop's. Cost: a multiplication a piece of a body.
  */
@@ -13,6 +14,7 @@
 
 #define RATE_NS (10 * CLOCK_S)
 #define GRACE_NS (2 * CLOCK_S)   /* for a body that holds memory which others wait for */
+#define SMALL_ANSWER (64 << 10)  /* bytes, which few sockets do not take at once */
 #define DISCARD_NS (5 * CLOCK_S) /* how long an unwanted body may take */
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
@@ -89,13 +91,23 @@ void http__body_late(struct http__connection *c)
         resume(c);
 }
 
-bool http__body_crawls(const struct http__connection *c)
+static bool body_crawls(const struct http__connection *c)
 {
     const struct exchange *x = &c->x;
-    uint64_t now_ns = c->http->now_ns;
-    if (c->phase != HTTP_BODY || http__is_paused(c) || c->answered || x->sink == NULL ||
-        now_ns <= c->began_ns + GRACE_NS)
+    if (http__is_paused(c) || c->answered || x->sink == NULL)
         return false;
-    double part = (double)(now_ns - c->began_ns - GRACE_NS) / (double)(c->body_by_ns - c->began_ns);
+    uint64_t late_ns = c->http->now_ns - c->began_ns - GRACE_NS;
+    double part = (double)late_ns / (double)(c->body_by_ns - c->began_ns);
     return (double)x->body_bytes < part * (double)x->content_length;
+}
+
+bool http__crawls(const struct http__connection *c)
+{
+    uint64_t now_ns = c->http->now_ns;
+    if (now_ns <= c->began_ns + GRACE_NS)
+        return false;
+    if (c->phase == HTTP_BODY)
+        return body_crawls(c);
+    return c->phase == HTTP_SENDING && c->answer_bytes > SMALL_ANSWER &&
+           now_ns > c->began_ns + GRACE_NS + http__second_a_mebibyte(c->answer_bytes);
 }

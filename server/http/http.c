@@ -242,13 +242,13 @@ void http_accept(struct http *http)
     accept_run(http->accept, http->free_count, http->now_ns);
 }
 
-/* Requests wait for memory: bodies that hold some and crawl lose it. */
+/* Requests wait for memory: who holds some and crawls loses it. */
 static void end_crawlers(struct http *http)
 {
     for (uint32_t slot = 0; slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
-        if (http->deadlines[slot] != 0 && c != NULL && http__body_crawls(c))
-            http__body_late(c);
+        if (http->deadlines[slot] != 0 && c != NULL && http__crawls(c))
+            http__on_deadline(c);
     }
 }
 

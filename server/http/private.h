@@ -93,7 +93,7 @@ struct http__connection {
     uint64_t first_deadline_ns; /* x.deadline_ns as the door set it */
 
     /* While the body arrives. Time in which the door does not read moves all three. */
-    uint64_t began_ns;   /* when its head had come */
+    uint64_t began_ns;   /* when its head had come; and when an answer began to be sent */
     uint64_t body_by_ns; /* when it must be complete */
     uint64_t pace_by_ns; /* when it is too slow, unless more comes */
     uint64_t paused_ns;  /* since when it is not read, for want of memory; 0: it is */
@@ -212,8 +212,9 @@ void http__body_pause(struct http__connection *c);
 void http__body_resume(struct exchange *x);
 /* A deadline has passed: refuses the body if it was one of its own. */
 void http__body_late(struct http__connection *c);
-/* Others wait for memory: whether this body holds some and crawls. */
-bool http__body_crawls(const struct http__connection *c);
+/* Others wait for memory: whether this body, or the taking of this answer, holds some and crawls.
+ */
+bool http__crawls(const struct http__connection *c);
 
 /* ---- connection.c ---- */
 

@@ -151,12 +151,31 @@ static void test_crawling(void **state)
     tear_down();
 }
 
+/* The same of a client that does not take its answer. */
+static void test_crawling_reader(void **state)
+{
+    (void)state;
+    set_up(generous);
+    fake.answer_bytes = 4 << 20;
+    int client = call();
+    say(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    turns(100 * MS);
+    bed.short_since_ns = clock_now_ns() - 2 * CLOCK_S;
+    turns(4000 * MS);
+    assert_int_equal(fake.released, 0); /* a second a MiB, and two */
+    turns(2500 * MS);
+    assert_int_equal(fake.released, 1);
+    close(client);
+    tear_down();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_steps),       cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_end_of_a_pause), cmocka_unit_test(test_half_closed_in_a_pause),
-        cmocka_unit_test(test_least_rate),     cmocka_unit_test(test_crawling),
+        cmocka_unit_test(test_in_steps),        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_end_of_a_pause),  cmocka_unit_test(test_half_closed_in_a_pause),
+        cmocka_unit_test(test_least_rate),      cmocka_unit_test(test_crawling),
+        cmocka_unit_test(test_crawling_reader),
     };
     answer_body = malloc(ANSWER_MAX);
     assert_non_null(answer_body);
