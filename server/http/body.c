@@ -44,10 +44,10 @@ void http__body_came(struct http__connection *c, size_t length)
     int64_t rate = c->http->options.limits.body_rate_min;
     if (rate <= 0 || c->answered)
         return;
-    double worth_ns = (double)length / (double)rate * (double)CLOCK_S;
     uint64_t most_ns = c->http->now_ns + RATE_NS;
-    double by_ns = (double)(c->pace_by_ns - c->http->now_ns) + worth_ns;
-    c->pace_by_ns = by_ns >= (double)RATE_NS ? most_ns : c->http->now_ns + (uint64_t)by_ns;
+    double more_ns = (double)length / (double)rate * (double)CLOCK_S;
+    c->pace_by_ns =
+        more_ns >= (double)RATE_NS ? most_ns : sooner(c->pace_by_ns + (uint64_t)more_ns, most_ns);
     http__set_deadline(c, sooner(c->body_by_ns, c->pace_by_ns));
 }
 

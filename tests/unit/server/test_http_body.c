@@ -125,6 +125,26 @@ static void test_least_rate(void **state)
     tear_down();
 }
 
+/* A byte that comes when the time is over, and before the door has seen that, buys nothing. */
+static void test_late_byte(void **state)
+{
+    (void)state;
+    struct http_limits limits = generous;
+    limits.body_timeout_ns = 600000 * MS;
+    limits.body_rate_min = 1 << 20;
+    set_up(limits);
+    int client = call();
+    say(client, POST "100000\r\n\r\n0123456789");
+    turns(20 * MS);
+    usleep(10100000);
+    say(client, "0");
+    (void)http_drive(bed.http); /* the byte first, then the tick */
+    turns(20 * MS);
+    assert_int_equal(fake.expired_in_body, 1);
+    close(client);
+    tear_down();
+}
+
 /* Others wait for memory: who holds some and crawls is ended, who keeps its pace is not. */
 static void test_crawling(void **state)
 {
@@ -172,10 +192,10 @@ static void test_crawling_reader(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_steps),        cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_end_of_a_pause),  cmocka_unit_test(test_half_closed_in_a_pause),
-        cmocka_unit_test(test_least_rate),      cmocka_unit_test(test_crawling),
-        cmocka_unit_test(test_crawling_reader),
+        cmocka_unit_test(test_in_steps),       cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_end_of_a_pause), cmocka_unit_test(test_half_closed_in_a_pause),
+        cmocka_unit_test(test_least_rate),     cmocka_unit_test(test_late_byte),
+        cmocka_unit_test(test_crawling),       cmocka_unit_test(test_crawling_reader),
     };
     answer_body = malloc(ANSWER_MAX);
     assert_non_null(answer_body);
