@@ -176,14 +176,16 @@ static void test_crawling_reader(void **state)
 {
     (void)state;
     set_up(generous);
-    fake.answer_bytes = 4 << 20;
-    int client = call();
+    fake.answer_bytes = 6 << 20; /* more than the sockets take */
+    int small = 4096, client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(setsockopt(client, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    connect_to_bed(client);
     say(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     turns(100 * MS);
     bed.short_since_ns = clock_now_ns() - 2 * CLOCK_S;
-    turns(4000 * MS);
+    turns(7000 * MS);
     assert_int_equal(fake.released, 0); /* a second a MiB, and two */
-    turns(2500 * MS);
+    turns(1500 * MS);
     assert_int_equal(fake.released, 1);
     close(client);
     tear_down();
