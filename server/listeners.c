@@ -59,6 +59,25 @@ enum error listeners_read(const struct option_list *listen, const char *metrics,
     return error;
 }
 
+int listeners_doors(const struct listeners *listeners, int loops)
+{
+    bool metrics = false, kinds[2] = {false, false};
+    for (int i = 0; i < listeners->count; i++) {
+        const struct listener *row = &listeners->rows[i];
+        metrics |= is_metrics(row);
+        kinds[row->address.is_unix] |= !is_metrics(row);
+    }
+    return loops * (kinds[0] + kinds[1]) + metrics;
+}
+
+int listeners_sockets(const struct listeners *listeners, int loops)
+{
+    int sockets = 0;
+    for (int i = 0; i < listeners->count; i++)
+        sockets += is_metrics(&listeners->rows[i]) ? 1 : loops;
+    return sockets;
+}
+
 enum error listeners_open(struct listeners *listeners, int loops, struct failure *failure)
 {
     enum error error = ERROR_NONE;

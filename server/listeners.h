@@ -31,6 +31,9 @@ struct listeners {
 ERROR_MUST_CHECK enum error listeners_read(const struct option_list *listen, const char *metrics,
                                            const char *port_file, struct listeners *listeners,
                                            struct failure *failure);
+/* How many doors they need, and how many sockets, of all loops. */
+int listeners_doors(const struct listeners *listeners, int loops);
+int listeners_sockets(const struct listeners *listeners, int loops);
 /* Binds them all, each with a socket for each of the loops; that of the metrics with one. */
 ERROR_MUST_CHECK enum error listeners_open(struct listeners *listeners, int loops,
                                            struct failure *failure);

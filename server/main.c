@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/workers.h"
 #include "server/config.h"
+#include "server/descriptors.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
 #include "server/http/request_log.h"
@@ -37,15 +37,11 @@ enum exit_code {
 };
 
 #define ARENA_SHARE_LARGE 2 /* an arena above this part of the memory is worth a warning */
-#define OTHER_FDS 64        /* that are neither a connection's nor a loop's nor the supervisor's */
-#define LOOP_FDS 1100       /* of a loop: its own few, and connections that linger */
-/* Without which nothing works at all: libuv aborts where it cannot make its first pipes. */
-#define MIN_FDS 48
-#define LOOP_MIN_FDS 16
 
 struct daemon {
     struct config config;
     struct listeners listeners;
+    struct descriptors_share descriptors;
     struct tls *tls;                /* NULL: none */
     struct request_log *access_log; /* NULL: none */
     struct arena *arena;
@@ -116,25 +112,34 @@ static int count_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* As many descriptors as the connections need; fewer are a warning, too few for the service itself
- * an error. */
-static enum error raise_descriptors(const struct daemon *daemon, struct failure *failure)
+/* What the listeners and so many loops take. */
+static struct descriptors_use use_of(const struct daemon *daemon, int loops)
 {
-    rlim_t min = MIN_FDS + (rlim_t)daemon->loop_count * LOOP_MIN_FDS;
-    rlim_t needed = (rlim_t)daemon->config.connections_max + SUPERVISOR_FDS + OTHER_FDS +
-                    (rlim_t)daemon->loop_count * LOOP_FDS;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
-        return ERROR_NONE;
-    if (limit.rlim_max < min)
+    return (struct descriptors_use){.loops = loops,
+                                    .doors = listeners_doors(&daemon->listeners, loops),
+                                    .sockets = listeners_sockets(&daemon->listeners, loops),
+                                    .connections = daemon->config.connections_max};
+}
+
+/* Settles what file descriptors are for. Where there are few, connections-max and the number of
+ * loops become smaller, unless --loops asks for so many. */
+static enum error share_descriptors(struct daemon *daemon, struct failure *failure)
+{
+    struct descriptors_use use = use_of(daemon, daemon->loop_count);
+    int64_t wanted = descriptors_max(&use), limit = descriptors_raise(wanted);
+    while (daemon->config.loops == 0 && daemon->loop_count > 1 && limit < descriptors_min(&use))
+        use = use_of(daemon, --daemon->loop_count);
+    if (limit < descriptors_min(&use))
         return failure_set(failure, ERROR_INTERNAL,
                            "the limit on open files is %lld; at least %lld are needed (ulimit -n)",
-                           (long long)limit.rlim_max, (long long)min);
-    limit.rlim_cur = needed <= limit.rlim_max ? needed : limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < needed)
-        log_line(LOG_WARNING, "the limit on open files is below what connections-max needs",
-                 "limit", LOG_I64, (int64_t)limit.rlim_cur, "needed", LOG_I64, (int64_t)needed,
-                 NULL);
+                           (long long)limit, (long long)descriptors_min(&use));
+    struct descriptors_share share = descriptors_share_out(&use, limit);
+    if (share.connections < daemon->config.connections_max)
+        log_line(LOG_WARNING, "connections-max is lowered to what the limit on open files allows",
+                 "limit", LOG_I64, limit, "wanted", LOG_I64, wanted, "connections_max", LOG_I64,
+                 share.connections, NULL);
+    daemon->config.connections_max = share.connections;
+    daemon->descriptors = share;
     return ERROR_NONE;
 }
 
@@ -224,6 +229,8 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .peer_key = daemon->peer_key,
         .short_since_ns = queue_short_since_ns(daemon->queue),
         .limits = config_http_limits(&daemon->config),
+        .spare_max = daemon->descriptors.spare,
+        .linger_max = daemon->descriptors.linger,
     };
     if (options.listen_count == 0)
         return ERROR_NONE;
@@ -259,7 +266,7 @@ static enum error make_reload(struct daemon *daemon, struct failure *failure)
 
 static enum error start(struct daemon *daemon, struct failure *failure)
 {
-    enum error error = raise_descriptors(daemon, failure);
+    enum error error = share_descriptors(daemon, failure);
     if (error == ERROR_NONE)
         error = listeners_open(&daemon->listeners, daemon->loop_count, failure);
     if (error == ERROR_NONE)

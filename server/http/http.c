@@ -10,13 +10,10 @@
 
 #include "server/http/private.h"
 
-#define POOL_BYTES ((size_t)32 << 10) /* the library's, a connection; cleared for each request */
-#define DRIVE_ROUNDS 8                /* before the queue is looked after */
-#define LINGER_MAX 1024
+#define POOL_BYTES ((size_t)32 << 10)   /* the library's, a connection; cleared for each request */
+#define DRIVE_ROUNDS 8                  /* before the queue is looked after */
 #define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
 #define SHORT_NS CLOCK_S /* how long requests wait for memory before others lose theirs */
-/* Above the limit, to be refused with words; further ones stay in the backlog. */
-#define SPARE_CONNECTIONS 64
 
 /* Which phases may follow. */
 static const unsigned moves[HTTP_PHASES] = {
@@ -41,7 +38,7 @@ static const unsigned moves[HTTP_PHASES] = {
 
 static bool make_slots(struct http *http)
 {
-    int64_t slots = http->options.limits.connections_max + SPARE_CONNECTIONS;
+    int64_t slots = http->options.limits.connections_max + http->options.spare_max;
     http->slots = (uint32_t)slots;
     http->deadlines = calloc((size_t)slots, sizeof *http->deadlines);
     http->connections = calloc((size_t)slots, sizeof(struct http__connection *));
@@ -108,7 +105,7 @@ enum error http_create(const struct http_options *options, struct http **result,
     http__id_prefix_make(http);
     http->open_gauge = metric_series(options->metrics, METRIC_CONNECTIONS);
     if (error == ERROR_NONE)
-        error = watch_create(LINGER_MAX, &http->watch, failure);
+        error = watch_create(options->linger_max, &http->watch, failure);
     if (error == ERROR_NONE && !make_slots(http))
         error = failure_set(failure, ERROR_INTERNAL, "out of memory");
     if (error == ERROR_NONE && (http->daemon = start(http)) == NULL)
@@ -236,10 +233,18 @@ void http_watch(struct http *http)
     watch_run(http->watch, http__on_watched, http);
 }
 
+/* How many connections can be taken in; further ones stay in the backlog. */
+static int64_t room(const struct http *http)
+{
+    int64_t open = atomic_load_explicit(http->options.connections, memory_order_relaxed);
+    int64_t left = http->options.limits.connections_max + http->options.spare_max - open;
+    return left < http->free_count ? left : http->free_count;
+}
+
 void http_accept(struct http *http)
 {
     http->now_ns = clock_now_ns();
-    accept_run(http->accept, http->free_count, http->now_ns);
+    accept_run(http->accept, room(http), http->now_ns);
 }
 
 /* Requests wait for memory: who holds some and crawls loses it. */
@@ -256,6 +261,8 @@ void http_tick(struct http *http)
 {
     http->now_ns = clock_now_ns();
     accept_tick(http->accept, http->now_ns);
+    if (room(http) > 0)
+        accept_resume(http->accept); /* others' connections may have ended */
     request_log_tick(http->log, http->now_ns);
     uint64_t short_ns = atomic_load(http->options.short_since_ns);
     if (short_ns != 0 && http->now_ns > short_ns + SHORT_NS)
@@ -288,7 +295,7 @@ void http_quiesce(struct http *http, uint64_t within_ns)
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0)
             http__set_deadline(http->connections[slot], http->deadlines[slot]);
-    accept_close(http->accept, http->free_count, http->now_ns);
+    accept_close(http->accept, room(http), http->now_ns);
 }
 
 void http_set_limits(struct http *http, const struct http_limits *limits)

@@ -56,6 +56,8 @@ struct http_options {
     struct request_log *log;       /* NULL: none */
     struct http_peer_key peer_key; /* the same for all doors */
     struct http_limits limits;
+    int spare_max;  /* connections above connections_max, of all doors, to be refused in words */
+    int linger_max; /* connections of this door that linger (watch.h) */
 };
 
 /* Takes the sockets of options->listen_fds, also when it fails. */

@@ -1,6 +1,7 @@
-"""Several listeners, both address families, the port file."""
+"""Several listeners, both address families, the port file, few file descriptors."""
 
 import os
+import signal
 import socket
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 
 from harness import wire
 from harness.codec import infer_bytes, v2_binary
-from harness.daemon import Daemon, run_once
+from harness.daemon import Daemon, run_once, wait_until
+from harness.settings import scaled_timeout
 
 REQUEST = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]})
 
@@ -94,3 +96,51 @@ def test_port_file_is_no_link(tmp_path):
     assert result.returncode == 2
     assert "--port-file" in result.stderr and "symbolic link" in result.stderr
     assert victim.read_text() == "precious"
+
+
+# ---- Few file descriptors ----
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+def is_answered(connection):
+    connection.socket.settimeout(scaled_timeout(30))
+    return connection.exchange(REQUEST).status == 200
+
+
+def test_few_descriptors_are_enough():
+    """And connections-max says how many clients there can be."""
+    with Daemon("--engine", "host", files=64) as daemon:
+        line = [line for line in daemon.log_lines() if "connections-max is lowered" in
+                line["message"]][0]
+        assert line["level"] == "warning" and line["limit"] == 64
+        most = line["connections_max"]
+        assert most >= 10
+        for _ in range(3):
+            held = [daemon.connect() for _ in range(most)]
+            assert all(is_answered(connection) for connection in held)
+            with daemon.connect() as one_more:
+                assert one_more.exchange(REQUEST).status == 503
+            for connection in held:
+                connection.close()
+            wait_until(lambda: daemon.talk(REQUEST).status == 200, 10, "room")
+
+
+def test_an_engine_is_replaced_whatever_clients_hold():
+    with Daemon("--engine", "host", "--header-timeout", "60s", files=64) as daemon:
+        served = daemon.connect()
+        assert is_answered(served)
+        held = [socket.create_connection(daemon.address) for _ in range(200)]
+        wait_until(lambda: descriptors(daemon) > 28, 10, "clients to fill the place")
+        for _ in range(3):
+            engines = daemon.engines()
+            os.kill(engines[0], signal.SIGKILL)
+            wait_until(lambda: daemon.engines() not in ([], engines), 10, "another engine")
+            assert is_answered(served)
+            assert descriptors(daemon) < 64
+        for connection in held:
+            connection.close()
+        wait_until(lambda: daemon.talk(REQUEST).status == 200, 20, "room")
+        served.close()

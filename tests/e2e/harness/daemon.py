@@ -81,9 +81,10 @@ def wait_until(condition, within, what, every=0.02):
 
 class Daemon:
     def __init__(self, *options, fault=None, cuda=None, env=None, listen="127.0.0.1:0", ready=True,
-                 leader=False):
+                 leader=False, files=None):
         """fault: of the host engine, which is alone then unless something else is asked for. cuda:
-        a stand-in is the CUDA engine, with these faults. leader: of a process group of its own."""
+        a stand-in is the CUDA engine, with these faults. leader: of a process group of its own.
+        files: the limit on open files."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="invertd-e2e-"))
         self.port_file = self.folder / "port"
         self.stderr_file = self.folder / "stderr"
@@ -101,6 +102,8 @@ class Daemon:
         if cuda is not None:
             self.command += cuda_double(cuda)
         self.command += [str(option) for option in options]
+        if files is not None:
+            self.command = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"'] + self.command
         if "--metrics-listen" in self.command:
             host, port = self.command[self.command.index("--metrics-listen") + 1].split(":")
             self.metrics_address = (host, int(port))

@@ -198,6 +198,8 @@ static inline void set_up(struct http_limits limits)
                                    .mailbox = &bed.box,
                                    .connections = &bed.connections,
                                    .short_since_ns = &bed.short_since_ns,
+                                   .spare_max = 64,
+                                   .linger_max = 1024,
                                    .limits = limits};
     assert_int_equal(http_create(&options, &bed.http, NULL), ERROR_NONE);
     memset(&fake, 0, sizeof fake);
