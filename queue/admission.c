@@ -101,6 +101,17 @@ static enum error enter(struct queue *queue, struct queue_room *room, struct fai
     return ERROR_NONE;
 }
 
+void queue_set_limits(struct queue *queue, const struct queue_limits *limits)
+{
+    pthread_mutex_lock(&queue->admission.lock);
+    queue->limits.requests_max = limits->requests_max;
+    queue->limits.client_requests_max = limits->client_requests_max;
+    queue->limits.client_bytes_max = limits->client_bytes_max;
+    struct queue_room *served = queue__room_serve(queue);
+    pthread_mutex_unlock(&queue->admission.lock);
+    queue__room_report(served);
+}
+
 enum error queue_enter(struct queue *queue, struct queue_room *room, struct failure *failure)
 {
     assert(room->held_bytes == 0 && room->early_bytes == 0);

@@ -132,6 +132,8 @@ struct queue_limits {
 ERROR_MUST_CHECK enum error queue_create(const struct queue_limits *limits,
                                          struct metric_registry *metrics, struct queue **queue,
                                          struct failure *failure);
+/* From now on, from any thread: requests_max, client_requests_max and client_bytes_max. */
+void queue_set_limits(struct queue *queue, const struct queue_limits *limits);
 void queue_destroy(struct queue **queue); /* no item may be left */
 
 /* ---- Clients of the queue (handlers) ---- */

@@ -126,6 +126,7 @@ static const struct option_row rows[] = {
      .min = 1,
      .max = 1 << 24,
      .placeholder = "COUNT",
+     .reload = true,
      .help = "Requests that wait or run; further ones are answered 503."},
     {.flag = "client-requests-max",
      .kind = OPTION_INT,
@@ -134,9 +135,10 @@ static const struct option_row rows[] = {
      .min = 0,
      .max = 1 << 24,
      .placeholder = "COUNT",
+     .reload = true,
      .help =
          "Requests of one client address that wait or run; further ones are answered 429; 0: no "
-         "limit. Behind a proxy all clients have one address."},
+         "limit. Behind a proxy all clients have one address, but with --proxy-protocol."},
     {.flag = "client-bytes-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(client_bytes_max),
@@ -144,6 +146,7 @@ static const struct option_row rows[] = {
      .min = 0,
      .max = 1 * TIB,
      .placeholder = "BYTES",
+     .reload = true,
      .help = "Arena bytes that the requests of one client address may hold together; further ones "
              "wait until no other client's do; 0: half of the arena."},
     {.flag = "request-max",

@@ -67,6 +67,25 @@ def test_limits_change(config):
         assert daemon.talk(LONG).status == 200
 
 
+def test_quotas_change(config):
+    """One client, two requests that wait."""
+    with Daemon("--config", config, "--batch-wait-us", "500000") as daemon:
+        def statuses():
+            held = [daemon.connect() for _ in range(2)]
+            for connection in held:
+                connection.send(REQUEST)
+            answers = sorted(connection.read().status for connection in held)
+            for connection in held:
+                connection.close()
+            return answers
+
+        for text, expected in (("", 200), ("client-requests-max = 1\n", 429),
+                               ("queue-max = 1\n", 503), ("queue-max = 2\n", 200)):
+            config.write_text(text)
+            hang_up(daemon)
+            assert statuses() == [200, expected]
+
+
 def test_all_or_nothing(config):
     with Daemon("--config", config) as daemon:
         for text in "request-max = 1KiB\nidle-timeout = never\n", "request-max = 1KiB\nnonsense\n":

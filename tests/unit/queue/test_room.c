@@ -62,6 +62,33 @@ static void test_small_and_large(void **state)
     bench_close(&bench);
 }
 
+/* Limits may change at any time; who is in already stays. */
+static void test_limits_change(void **state)
+{
+    (void)state;
+    struct queue_limits changed = limits;
+    struct bench bench = open_arena(0);
+    struct guest guests[4];
+    struct failure failure;
+    for (int i = 0; i < 3; i++)
+        come(&bench, &guests[i], (uint32_t)i % 2, KIB);
+    guests[3] = (struct guest){0};
+    guests[3].room = (struct queue_room){.client = 0, .need_bytes = KIB, .on_room = on_room};
+    changed.requests_max = 3;
+    queue_set_limits(bench.queue, &changed);
+    assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_FULL);
+    changed.requests_max = 4;
+    changed.client_requests_max = 2;
+    queue_set_limits(bench.queue, &changed);
+    assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_CLIENT_QUOTA);
+    changed.client_requests_max = 3;
+    queue_set_limits(bench.queue, &changed);
+    assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_NONE);
+    for (int i = 0; i < 4; i++)
+        go(&bench, &guests[i]);
+    bench_close(&bench);
+}
+
 /* A thousand that declare the whole arena, and send nothing, are in no client's way. */
 static void test_declarations_take_nothing(void **state)
 {
@@ -303,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_and_large),
+        cmocka_unit_test(test_limits_change),
         cmocka_unit_test(test_declarations_take_nothing),
         cmocka_unit_test(test_all_of_the_arena),
         cmocka_unit_test(test_small_ones_overtake),
