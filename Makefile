@@ -27,7 +27,7 @@ endif
 
 # ---- Flags -------------------------------------------------------------------------------------
 
-LIBRARIES := libmicrohttpd gnutls libuv jansson zlib
+LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libseccomp
 HAVE_LIBRARIES := $(shell pkg-config --exists $(LIBRARIES) lapacke openblas 2>/dev/null && echo yes)
 LIBRARY_CFLAGS := $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 LIBRARY_LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)
@@ -35,21 +35,20 @@ BLAS_LIBS := -llapacke -lopenblas
 
 WARN := -Wall -Wextra -Wvla -Walloca -Wshadow -Wpointer-arith -Wwrite-strings -Wformat=2 -Werror
 WARN_C := $(WARN) -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
-# Against memory errors that are exploited: see docs/hardening.md. CET is Intel's and AMD's.
 HARDEN := -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=3 \
-          $(if $(filter x86_64,$(shell uname -m)),-fcf-protection=full) \
-          -Wframe-larger-than=16384
+          $(if $(filter x86_64,$(shell uname -m)),-fcf-protection=full) -Wframe-larger-than=16384
 ifneq ($(SANITIZE),)
 # Fortified calls hide reads and writes from a sanitizer, and its red zones grow the frames.
 HARDEN := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CONFINE := -DCONFINE_OFF
 endif
-COMMON := -O2 -g -fPIE -D_GNU_SOURCE -I. -I$(GEN) $(LIBRARY_CFLAGS) $(HARDEN)
+COMMON := -O2 -g -fPIE -D_GNU_SOURCE -I. -I$(GEN) $(LIBRARY_CFLAGS) $(HARDEN) $(CONFINE)
 ALL_CFLAGS = -std=c11 $(COMMON) $(WARN_C) $(CFLAGS)
 # The toolkit's headers, as the system's: their warnings are not ours.
 CUDA_CFLAGS = $(if $(NVCC),-isystem $(CUDA_HOME)/include)
 ALL_CXXFLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(HARDEN) $(LDFLAGS)
-SYSTEM_LIBS := -lstdc++ -lm -lpthread
+SYSTEM_LIBS := -lseccomp -lstdc++ -lm -lpthread
 
 # ---- Sources -----------------------------------------------------------------------------------
 
@@ -152,12 +151,10 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
              -gencode=arch=compute_90,code=compute_90
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
-# NVCC_SPEED='-Ofc max' compiles in a third of the time what need not be fast.
-NVCC_SPEED ?=
+NVCC_SPEED ?= # '-Ofc max' compiles in a third of the time what need not be fast
 NVCC_FLAGS := -std=c++17 -O3 $(NVCC_SPEED) $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
-              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE \
-              -Xcompiler -fstack-protector-strong,-fstack-clash-protection,-fcf-protection=full \
-              -DCUDA__TUNING=\"$(TUNING)\"
+              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE,-fcf-protection=full \
+              -Xcompiler -fstack-clash-protection -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
@@ -468,7 +465,7 @@ $(BUILD)/bench/gpu: $(GPU_BENCH_OBJECTS) $(filter-out %/main.o,$(CUDA_ENGINE_OBJ
                     $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie $(GPU_BENCH_WRAPPED:%=-Xlinker --wrap=%) \
-	    -o $@ $^ -lcublas -lcusolver $(if $(wildcard $(CUDA_HOME)/include/cusparse.h),-lcusparse)
+	    -o $@ $^ -lseccomp -lcublas -lcusolver $(if $(wildcard $(CUDA_HOME)/*/cusparse.h),-lcusparse)
 
 # ---- Objects -----------------------------------------------------------------------------------
 

@@ -82,6 +82,8 @@ struct metric_buckets {
       "Requests dropped before their answer, by reason (client_left, timeout).")                   \
     X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
     X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \
+    X(SECCOMP, "invertd_seccomp", GAUGE, 1, "process", NONE,                                       \
+      "1 while the system refuses the process calls that it does not need.")                       \
     X(BUILD_INFO, "invertd_build_info", GAUGE, 1, "version,cpu", NONE,                             \
       "1, with the version and the CPU kernel family as labels.")                                  \
     X(NV_SUCCESS, "nv_inference_request_success", COUNTER, 1, "model,version", NONE,               \

@@ -59,7 +59,7 @@
 #include "gpu/method.h"
 
 #define ENGINE_CONTRACT                                                                            \
-    10                       /* raised with every change of this file or of a descriptor's meaning \
+    11                       /* raised with every change of this file or of a descriptor's meaning \
                               */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
@@ -184,11 +184,13 @@ struct engine_shared {
     uint64_t contract_hash; /* engine_contract_hash() of the front's build */
     char front_version[ENGINE_NAME_MAX];
     uint64_t arena_bytes;
+    uint32_t confine; /* 1: the engine shall enter base/confine.h's list before it is ready */
     /* written by the engine */
     uint64_t engine_contract_hash;
     char engine_version[ENGINE_NAME_MAX];
     char device[ENGINE_NAME_MAX]; /* "host", "cuda:0" */
     char model[ENGINE_NAME_MAX];  /* what decides an answer's bits: OpenBLAS core, GPU model */
+    uint32_t confined;            /* 1: it has done so */
     int32_t device_count;         /* devices of its kind that it sees; the host: 1 */
     /* The largest order it takes of method_at(m) in a precision; 0: none. */
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT];

@@ -403,6 +403,11 @@ static const struct option_row rows[] = {
      .placeholder = "DURATION",
      .reload = true,
      .help = "After refusing new work, finish what was admitted within this time, or exit with 1."},
+    {.flag = "no-seccomp",
+     .kind = OPTION_BOOL,
+     .offset = FIELD(no_seccomp),
+     .initial = "false",
+     .help = "Do not give up the calls of the system that daemon and engines do not need."},
     /* Log */
     {.flag = "log-format",
      .kind = OPTION_CHOICE,

@@ -24,6 +24,7 @@ struct config {
         *access_log;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
+    bool no_seccomp;
     int64_t loops, threads, pool_threads, pool_max;
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
     int64_t connections_max, queue_max, client_requests_max, client_bytes_max;

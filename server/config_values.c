@@ -89,6 +89,7 @@ struct supervisor_options config_supervisor(const struct config *config, const c
     return (struct supervisor_options){
         .engines = config->engines,
         .cuda_spares = (int)config->cuda_spares,
+        .confine = !config->no_seccomp,
         .host_path = config->engine_path,
         .cuda_path = config->engine_cuda_path,
         .host_fault = config->fault,

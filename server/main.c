@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/workers.h"
 #include "server/config.h"
 #include "server/descriptors.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
+#include "server/engines/spawner.h"
 #include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/listeners.h"
@@ -47,6 +49,7 @@ struct daemon {
     struct arena *arena;
     struct metric_registry *metrics;
     struct queue *queue;
+    struct spawner *spawner;
     struct supervisor *supervisor;
     struct workers *pool;
     struct handlers *handlers;
@@ -147,6 +150,7 @@ static enum error start_engines(struct daemon *daemon, struct failure *failure)
 {
     struct supervisor_options options = config_supervisor(&daemon->config, INVERTD_VERSION);
     options.loop = loop_uv(daemon->loops[0]);
+    options.spawner = daemon->spawner;
     options.queue = daemon->queue;
     options.arena = daemon->arena;
     options.metrics = daemon->metrics;
@@ -296,6 +300,18 @@ static enum error start(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
+/* All threads and descriptors are there, the engines come from the spawner. What serves unconfined
+ * serves all the same: an old kernel, or another sandbox around it, is no reason not to. */
+static void confine_front(struct daemon *daemon)
+{
+    struct failure failure = {0};
+    bool wanted = !daemon->config.no_seccomp;
+    bool confined = wanted && confine(CONFINE_FRONT, &failure) == ERROR_NONE;
+    metric_set(metric_series(daemon->metrics, METRIC_SECCOMP, "front"), confined);
+    if (wanted && !confined)
+        log_line(LOG_WARNING, "the front is not confined", "why", LOG_STR, failure.detail, NULL);
+}
+
 /* ---- Stop ---- */
 
 /* NULL parts were never made. Work that no client waits for may still be in the pool and in
@@ -319,6 +335,7 @@ static void stop(struct daemon *daemon)
         loop_destroy(&daemon->loops[i]);
     drain_free(&daemon->drain);
     reload_destroy(&daemon->reload);
+    spawner_destroy(&daemon->spawner);
     supervisor_destroy(&daemon->supervisor); /* whose descriptor loop 0 has watched */
     handlers_destroy(&daemon->handlers);
     queue_destroy(&daemon->queue);
@@ -397,6 +414,10 @@ int main(int argc, char **argv)
         return complain(&failure, EXIT_OPTIONS);
     if (task != CONFIG_SERVE)
         return print(&daemon.config, task);
+    if (spawner_create(&daemon.spawner, &failure) != ERROR_NONE) {
+        config_free(&daemon.config);
+        return complain(&failure, EXIT_TROUBLE);
+    }
     if (read_files(&daemon, &failure) != ERROR_NONE) {
         config_free(&daemon.config);
         return complain(&failure, EXIT_OPTIONS);
@@ -416,6 +437,7 @@ int main(int argc, char **argv)
 
     enum error error = start(&daemon, &failure);
     if (error == ERROR_NONE) {
+        confine_front(&daemon);
         listeners_log(&daemon.listeners);
         log_line(LOG_INFO, "serving", "version", LOG_STR, INVERTD_VERSION, "port", LOG_I64,
                  (int64_t)listeners_port(&daemon.listeners, false), "metrics_port", LOG_I64,

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/confine.h"
 #include "base/descriptor.h"
 #include "base/log.h"
 
@@ -127,9 +128,21 @@ static void read_messages(void)
     }
 }
 
+/* Drivers have made their devices' files and threads by now. Without it the engine serves too. */
+static void confine_self(struct engine_shared *shared)
+{
+    struct failure failure = {0};
+    if (shared->confine == 0)
+        return;
+    shared->confined = confine(CONFINE_ENGINE, &failure) == ERROR_NONE;
+    if (shared->confined == 0)
+        log_line(LOG_WARNING, "the engine is not confined", "why", LOG_STR, failure.detail, NULL);
+}
+
 void process_serve(struct process *process)
 {
     assert(atomic_load(&process->shared->ready) == ENGINE_STARTING);
+    confine_self(process->shared);
     atomic_store(&process->shared->ready, ENGINE_READY);
     read_messages();
 }

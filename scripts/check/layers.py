@@ -107,6 +107,7 @@ PRIVATE = {
 
 # Outside header -> files that may include it. A library may have more than one header.
 DOORS = {
+    r"seccomp\.h": [r"base/confine\.c"],
     r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"gnutls/[a-z0-9]+\.h": [r"server/http/tls\.c"],
     r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],

@@ -42,6 +42,7 @@ static enum error map_shared(struct engine_process *process, struct failure *fai
     process->shared = map;
     process->shared->contract_hash = engine_contract_hash();
     process->shared->arena_bytes = arena_bytes(process->home->arena);
+    process->shared->confine = process->home->confine;
     snprintf(process->shared->front_version, sizeof process->shared->front_version, "%s",
              process->home->version);
     return ERROR_NONE;
@@ -70,11 +71,6 @@ static void on_closed(uv_handle_t *handle)
     queue_lane_down(process->lane, process->blame);
     release(process);
     free(process);
-}
-
-static void on_unspawned_closed(uv_handle_t *handle)
-{
-    free(handle->data);
 }
 
 static const char *const end_names[ENGINE_PROCESS_REASONS] = {
@@ -131,20 +127,25 @@ static void begin_to_end(struct engine_process *process)
 }
 
 /* What the engine said of itself, kept for the owner: its memory goes. */
-static void note_end(struct engine_process *process, int64_t exit_status, int signal)
+static void note_end(struct engine_process *process, const struct spawner_end *end)
 {
     process->mismatch = atomic_load(&process->shared->ready) == ENGINE_MISMATCH;
     process->device_count = process->shared->device_count;
-    process->exit_code = signal != 0 ? -1 : exit_status;
+    process->exit_code = end->signal != 0 ? -1 : end->exit_status;
     if (process->reason == ENGINE_PROCESS_NONE && (process->exit_code == ENGINE_EXIT_DEVICE_OUT ||
                                                    process->exit_code == ENGINE_EXIT_DEVICE_ABSENT))
         process->blame = false;
 }
 
-static void on_reaped(uv_process_t *handle, int64_t exit_status, int signal)
+/* A child has ended; is it this one? */
+static void on_child(uv_signal_t *handle, int number)
 {
     struct engine_process *process = handle->data;
-    note_end(process, exit_status, signal);
+    struct spawner_end end;
+    (void)number;
+    if (!spawner_reap(process->pid, &end))
+        return;
+    note_end(process, &end);
     begin_to_end(process);
     bool was_absent = process->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner logs it */
     enum log_level level = was_absent ? LOG_DEBUG : process->blame ? LOG_WARNING : LOG_INFO;
@@ -154,33 +155,32 @@ static void on_reaped(uv_process_t *handle, int64_t exit_status, int signal)
                  (int64_t)process->pid, "reason", LOG_STR, name, NULL);
     else
         log_line(level, "engine ended", "device", LOG_STR, device, "pid", LOG_I64,
-                 (int64_t)process->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64,
-                 (int64_t)signal, "reason", LOG_STR, name, NULL);
+                 (int64_t)process->pid, "exit", LOG_I64, (int64_t)end.exit_status, "signal",
+                 LOG_I64, (int64_t)end.signal, "reason", LOG_STR, name, NULL);
     uv_close((uv_handle_t *)handle, on_closed);
 }
 
-static int spawn(struct engine_process *process, char **arguments, int control_child_fd)
+static enum error spawn(struct engine_process *process, char **arguments, int control_child_fd,
+                        struct failure *failure)
 {
     const struct engine_process_home *home = process->home;
-    uv_stdio_container_t stdio[ENGINE_FD_EVENT + 1] = {
-        [ENGINE_FD_CONTROL] = {.flags = UV_INHERIT_FD, .data.fd = control_child_fd},
-        [1] = {.flags = UV_IGNORE},
-        [2] = {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-        [ENGINE_FD_ARENA] = {.flags = UV_INHERIT_FD, .data.fd = arena_fd(home->arena)},
-        [ENGINE_FD_SHARED] = {.flags = UV_INHERIT_FD, .data.fd = process->shared_fd},
-        [ENGINE_FD_EVENT] = {.flags = UV_INHERIT_FD, .data.fd = home->event_fd},
+    const struct spawner_program program = {
+        .path = process->path,
+        .arguments = arguments,
+        .environment = home->environment,
+        .fds = {[ENGINE_FD_CONTROL] = control_child_fd,
+                [1] = -1,
+                [2] = STDERR_FILENO,
+                [ENGINE_FD_ARENA] = arena_fd(home->arena),
+                [ENGINE_FD_SHARED] = process->shared_fd,
+                [ENGINE_FD_EVENT] = home->event_fd},
     };
-    uv_process_options_t options = {
-        .exit_cb = on_reaped,
-        .flags = UV_PROCESS_DETACHED, /* a terminal's signals are for the front alone */
-        .file = process->path,
-        .args = arguments,
-        .env = home->environment,
-        .stdio_count = sizeof stdio / sizeof stdio[0],
-        .stdio = stdio,
-    };
-    process->process.data = process;
-    return uv_spawn(home->loop, &process->process, &options);
+    return spawner_start(home->spawner, &program, &process->pid, failure);
+}
+
+static void on_unspawned_closed(uv_handle_t *handle)
+{
+    free(handle->data);
 }
 
 /* What must be there before the process is. control: the socket's two ends. */
@@ -213,16 +213,20 @@ enum error engine_process_start(const struct engine_process_home *home, const ch
         return error;
     }
     process->control_fd = control[1];
-    int status = spawn(process, arguments, control[0]);
+    /* First, so that no end is missed; its callback comes from the loop, when the pid is known. */
+    process->child.data = process;
+    int status = uv_signal_init(home->loop, &process->child);
+    assert(status == 0); /* the loop has watched signals before */
+    status = uv_signal_start(&process->child, on_child, SIGCHLD);
+    error = status == 0 ? spawn(process, arguments, control[0], failure)
+                        : failure_set(failure, ERROR_INTERNAL, "cannot watch signals: %s",
+                                      uv_strerror(status));
     close(control[0]);
-    if (status != 0) {
-        error = failure_set(failure, ERROR_INTERNAL, "cannot start the engine %s: %s", path,
-                            uv_strerror(status));
+    if (error != ERROR_NONE) {
         release(process);
-        uv_close((uv_handle_t *)&process->process, on_unspawned_closed);
+        uv_close((uv_handle_t *)&process->child, on_unspawned_closed);
         return error;
     }
-    process->pid = process->process.pid;
     process->started_ns = process->heartbeat_seen_ns = clock_now_ns();
     start_clock_begin(&process->start_clock, process->started_ns);
     *result = process;
@@ -291,6 +295,6 @@ void engine_process_kill(struct engine_process *process, enum engine_process_rea
         return;
     process->reason = reason;
     process->blame = blame;
-    uv_process_kill(&process->process, SIGKILL);
+    spawner_kill(process->pid);
     begin_to_end(process);
 }

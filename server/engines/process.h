@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "queue/queue.h"
+#include "server/engines/spawner.h"
 #include "server/engines/start_clock.h"
 
 enum engine_process_state {
@@ -61,6 +62,8 @@ struct engine_process_home {
     struct arena *arena;
     char **environment; /* allow-listed, NULL-terminated */
     int event_fd;
+    struct spawner *spawner;
+    bool confine; /* engines shall confine themselves once they are up */
     const char *version;
     /* The process is reaped. After this its batches are back in the queue, and it is freed. */
     void (*on_ended)(struct engine_process *process);
@@ -93,7 +96,7 @@ struct engine_process {
     int device_count;  /* devices of its kind that it reported; 0: none */
 
     /* Private. */
-    uv_process_t process;
+    uv_signal_t child; /* SIGCHLD */
     struct start_clock start_clock;
     int control_fd, shared_fd;
     bool blame;

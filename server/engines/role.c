@@ -36,8 +36,11 @@ static bool is_spare(const struct role *role)
 
 static void report_up(struct role *role, bool up)
 {
-    if (!is_spare(role))
-        metric_set(metric_series(role->metrics, METRIC_DEVICE_UP, role->name), up);
+    if (is_spare(role))
+        return;
+    metric_set(metric_series(role->metrics, METRIC_DEVICE_UP, role->name), up);
+    metric_set(metric_series(role->metrics, METRIC_SECCOMP, role->name),
+               up && role->process->shared->confined != 0);
 }
 
 static void count_failures(struct role *role, const char *reason, uint64_t count)

@@ -122,6 +122,8 @@ enum error roster_make(struct roster *roster, struct supervisor_options *options
         .arena = options->arena,
         .environment = roster->environment.entries,
         .event_fd = event_fd,
+        .spawner = options->spawner,
+        .confine = options->confine,
         .version = options->version,
         .on_ended = on_ended,
         .context = context,

@@ -25,6 +25,7 @@
  * engine, and for one before it that is ending. */
 #define SUPERVISOR_FDS (2 * 2 * (2 + ENGINE_DEVICES_MAX * (1 + SUPERVISOR_SPARES_MAX)))
 
+struct spawner;
 struct supervisor;
 
 struct supervisor_options {
@@ -33,6 +34,7 @@ struct supervisor_options {
     struct queue *queue;
     struct arena *arena;
     struct metric_registry *metrics;
+    struct spawner *spawner;
     _Atomic bool *ready; /* kept up to date: see supervisor_create */
     void (*on_failed)(void *context);
     void (*on_stopped)(void *context);
@@ -43,6 +45,7 @@ struct supervisor_options {
     const char *host_path,
         *cuda_path; /* of the engines' programs; NULL: in this program's folder */
     const char *host_fault, *cuda_fault; /* for test builds of them; NULL: none */
+    bool confine;                        /* engines, once they are up */
     int threads;                         /* the host engine's workers; 0: one a core */
     int cuda_spares;                     /* kept up on each device, 0..SUPERVISOR_SPARES_MAX */
     const char *cpu;      /* forced OpenBLAS core name (OPENBLAS_CORETYPE); NULL: detected */

@@ -1,0 +1,131 @@
+/* tests/unit/server/test_spawner.c: programs started through another process, which are our own
+ * children all the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/engines/spawner.h"
+
+#define WITHIN_MS 20000
+
+static char *empty[] = {NULL};
+
+static struct spawner *make_spawner(void)
+{
+    struct spawner *spawner = NULL;
+    struct failure failure;
+    assert_int_equal(spawner_create(&spawner, &failure), ERROR_NONE);
+    return spawner;
+}
+
+/* A shell with the script; its descriptor 5 is fd. */
+static enum error run_shell(struct spawner *spawner, const char *script, int fd, int *pid)
+{
+    char *arguments[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
+                         (char *)(uintptr_t)script, NULL};
+    char *environment[] = {(char *)(uintptr_t) "WORD=of the environment", NULL};
+    const struct spawner_program program = {.path = "/bin/sh",
+                                            .arguments = arguments,
+                                            .environment = environment,
+                                            .fds = {-1, -1, STDERR_FILENO, -1, -1, fd}};
+    struct failure failure;
+    return spawner_start(spawner, &program, pid, &failure);
+}
+
+static struct spawner_end end_of(int pid)
+{
+    struct spawner_end end;
+    for (int ms = 0; !spawner_reap(pid, &end); ms++) {
+        assert_true(ms < WITHIN_MS);
+        poll(NULL, 0, 1);
+    }
+    return end;
+}
+
+/* Arguments, environment, descriptors and the parent are as asked for. */
+static void test_start(void **state)
+{
+    (void)state;
+    struct spawner *spawner = make_spawner();
+    int ends[2], pid;
+    char text[256], wanted[256];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    for (int i = 0; i < 3; i++) { /* one after another: descriptors do not pile up */
+        assert_int_equal(run_shell(spawner,
+                                   "echo $PPID $WORD $(readlink /proc/$$/fd/1) >&5; exit 7",
+                                   ends[1], &pid),
+                         ERROR_NONE);
+        struct spawner_end end = end_of(pid);
+        assert_int_equal(end.exit_status, 7);
+        assert_int_equal(end.signal, 0);
+        ssize_t bytes = read(ends[0], text, sizeof text - 1);
+        assert_true(bytes > 0);
+        text[bytes] = '\0';
+        snprintf(wanted, sizeof wanted, "%d of the environment /dev/null\n", (int)getpid());
+        assert_string_equal(text, wanted);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    spawner_destroy(&spawner);
+    assert_null(spawner);
+}
+
+static void test_signal(void **state)
+{
+    (void)state;
+    struct spawner *spawner = make_spawner();
+    int pid;
+    assert_int_equal(run_shell(spawner, "sleep 60", -1, &pid), ERROR_NONE);
+    assert_int_equal(getsid(pid), pid); /* a session of its own */
+    struct spawner_end end;
+    assert_false(spawner_reap(pid, &end));
+    spawner_kill(pid);
+    assert_int_equal(end_of(pid).signal, SIGKILL);
+    spawner_destroy(&spawner);
+}
+
+/* What cannot be run says why, and the spawner goes on. */
+static void test_failures(void **state)
+{
+    (void)state;
+    struct spawner *spawner = make_spawner();
+    struct failure failure;
+    int pid;
+    struct spawner_program program = {.path = "/there/is/no/such/program",
+                                      .arguments = empty,
+                                      .environment = empty,
+                                      .fds = {-1, -1, 2, -1, -1, -1}};
+    assert_int_equal(spawner_start(spawner, &program, &pid, &failure), ERROR_INTERNAL);
+    assert_non_null(strstr(failure.detail, "No such file"));
+    char *word = malloc(SPAWNER_WORDS_MAX_BYTES + 1);
+    assert_non_null(word);
+    memset(word, 'x', SPAWNER_WORDS_MAX_BYTES);
+    word[SPAWNER_WORDS_MAX_BYTES] = '\0';
+    program.arguments = (char *const[]){word, NULL};
+    assert_int_equal(spawner_start(spawner, &program, &pid, &failure), ERROR_TOO_LARGE);
+    free(word);
+    assert_int_equal(run_shell(spawner, "exit 3", -1, &pid), ERROR_NONE);
+    assert_int_equal(end_of(pid).exit_status, 3);
+    spawner_destroy(&spawner);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
