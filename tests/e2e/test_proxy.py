@@ -2,6 +2,7 @@
 
 import contextlib
 import ipaddress
+import json
 import shutil
 import socket
 import struct
@@ -95,6 +96,20 @@ def test_the_client_it_names_is_counted():
         assert statuses("192.0.2.1", "192.0.2.1", "192.0.2.2") == [200, 200, 429]
         assert statuses("192.0.2.1", "::ffff:192.0.2.1") == [200, 429]
         assert statuses("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1") == [200, 200, 429]
+
+
+def test_the_client_it_names_is_logged(tmp_path):
+    path = tmp_path / "access"
+    with Daemon("--proxy-protocol", "127.0.0.1", "--access-log", path, ready=False) as daemon:
+        for client in "192.0.2.1", "2001:db8::1":
+            assert status(daemon, header(client) + LIVE) == 200
+        assert status(daemon, header("192.0.2.9", command=0x20) + LIVE) == 200
+
+        def clients():
+            return [json.loads(line)["client"] for line in path.read_text().splitlines()]
+
+        wait_until(lambda: len(clients()) == 3, 10, "three lines")
+        assert sorted(clients()) == ["127.0.0.1", "192.0.2.1", "2001:db8::1"]
 
 
 def test_an_address_that_is_none_is_named():

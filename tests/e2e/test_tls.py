@@ -254,12 +254,13 @@ def test_clients_need_a_certificate(pair):
         def tls(client):
             return pki.context(ca, client, least=version, most=version)
 
-        with serving(server, tls(good), "--tls-client-ca", ca[0]) as daemon:
+        with serving(server, tls(good), "--tls-client-ca", ca[0], "--access-log", "-") as daemon:
             for client in bad:
                 with pytest.raises((ssl.SSLError, OSError, wire.Gone)):
                     pki.talk(daemon.address, tls(client), LIVE)
             with pki.Connection(daemon.address, tls(good)) as connection:
                 assert connection.exchange(REQUEST).status == 200
+            wait_until(lambda: '"client":"alice"' in daemon.stderr(), 10, "its name in the log")
 
 
 # ---- Files ----
