@@ -211,13 +211,13 @@ bool http_drive(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG timeout = 0;
     http->now_ns = clock_now_ns();
+    bool more = http__handshakes_resume(http);
     for (int i = 0; i < DRIVE_ROUNDS; i++) {
         http->stirred = false;
-        bool more = http__handshakes_resume(http);
         MHD_run(http->daemon);
         http__handshakes_settle(http);
-        if (!more && (MHD_get_timeout(http->daemon, &timeout) != MHD_YES || timeout != 0))
-            return false;
+        if (MHD_get_timeout(http->daemon, &timeout) != MHD_YES || timeout != 0)
+            return more;
     }
     return true;
 }
