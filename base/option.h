@@ -70,12 +70,13 @@ ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int a
                                          char *const *argv, char *const *environment,
                                          void *configuration, struct failure *failure);
 /* Calls each(context, row, before, after) for each row that has another value now, as texts. */
-void option_differences(const struct option_table *table, const void *before, const void *after,
-                        void (*each)(void *context, const struct option_row *row,
-                                     const char *before, const char *after),
-                        void *context);
+void option_reload_differences(const struct option_table *table, const void *before,
+                               const void *after,
+                               void (*each)(void *context, const struct option_row *row,
+                                            const char *before, const char *after),
+                               void *context);
 /* Copies the rows that may change. */
-void option_reload(const struct option_table *table, void *configuration, const void *fresh);
+void option_reload_apply(const struct option_table *table, void *configuration, const void *fresh);
 void option_free(const struct option_table *table, void *configuration); /* TEXT, LIST */
 
 void option_print_help(const struct option_table *table, FILE *stream);

@@ -17,10 +17,11 @@ static const char *show(const struct option_row *row, const void *configuration,
     return text->data != NULL ? text->data : "";
 }
 
-void option_differences(const struct option_table *table, const void *before, const void *after,
-                        void (*each)(void *context, const struct option_row *row,
-                                     const char *before, const char *after),
-                        void *context)
+void option_reload_differences(const struct option_table *table, const void *before,
+                               const void *after,
+                               void (*each)(void *context, const struct option_row *row,
+                                            const char *before, const char *after),
+                               void *context)
 {
     for (size_t i = 0; i < table->count; i++) {
         const struct option_row *row = &table->rows[i];
@@ -33,7 +34,7 @@ void option_differences(const struct option_table *table, const void *before, co
     }
 }
 
-void option_reload(const struct option_table *table, void *configuration, const void *fresh)
+void option_reload_apply(const struct option_table *table, void *configuration, const void *fresh)
 {
     for (size_t i = 0; i < table->count; i++)
         if (table->rows[i].reload)

@@ -56,8 +56,8 @@ static void report(void *context, const struct option_row *row, const char *befo
 static void apply(struct reload *reload, const struct config *fresh)
 {
     const struct reload_options *options = &reload->options;
-    option_reload(&config_table, &reload->given, fresh);
-    option_reload(&config_table, options->config, fresh);
+    option_reload_apply(&config_table, &reload->given, fresh);
+    option_reload_apply(&config_table, options->config, fresh);
     log_set_level((enum log_level)fresh->log_level);
     struct http_limits http = config_http_limits(fresh);
     for (int i = 0; i < options->loop_count; i++)
@@ -83,7 +83,7 @@ static void reload_options(struct reload *reload)
         keep("options not reloaded; the old ones stay", &failure);
         return;
     }
-    option_differences(&config_table, &reload->given, &fresh, report, &changes);
+    option_reload_differences(&config_table, &reload->given, &fresh, report, &changes);
     apply(reload, &fresh);
     config_free(&fresh);
     log_line(LOG_INFO, "options reloaded", "changed", LOG_I64, (int64_t)changes, NULL);

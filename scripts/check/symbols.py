@@ -24,7 +24,7 @@ EXTRA = {
     "handlers": ["handlers_", "exchange_"],
     "proto": ["proto_"],
     "queue": ["queue_"],
-    "server": ["server_"],
+    "server": ["server_", "config_"],
     "server/http": ["http_"],
     "server/engines": ["engine_"],
 }

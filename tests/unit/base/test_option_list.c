@@ -166,16 +166,16 @@ static void test_changes(void **state)
     (void)state;
     struct configuration before = parse_file("hosts = x\n");
     struct configuration same = parse_file("wait = 1000ms\nhosts = x\n");
-    option_differences(&table, &before, &same, note_change, text);
+    option_reload_differences(&table, &before, &same, note_change, text);
     assert_string_equal(text, "");
     struct configuration after =
         parse_file("hosts = x, y\nwait = 2s\nsize = 3B\nlevel = high\nloud = yes\n");
-    option_differences(&table, &before, &after, note_change, text);
+    option_reload_differences(&table, &before, &after, note_change, text);
     assert_string_equal(text, "!hosts x x,y;wait 1s 2s;!size 1KiB 3B;level low high;"
                               "loud false true;");
-    option_reload(&table, &before, &after);
+    option_reload_apply(&table, &before, &after);
     text[0] = '\0';
-    option_differences(&table, &before, &after, note_change, text);
+    option_reload_differences(&table, &before, &after, note_change, text);
     assert_string_equal(text, "!hosts x x,y;!size 1KiB 3B;");
     option_free(&table, &before);
     option_free(&table, &same);
