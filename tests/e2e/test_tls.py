@@ -1,5 +1,6 @@
 """TLS: what is served, who may connect, certificates read anew, and what a slow client costs."""
 
+import concurrent.futures
 import contextlib
 import os
 import shutil
@@ -135,6 +136,19 @@ def test_the_metrics_listener_has_tls_too(pair):
         port = probe.getsockname()[1]
     with Daemon(*options(pair[2], "--metrics-listen", f"127.0.0.1:{port}"), ready=False):
         wait_until(lambda: pki.talk(("127.0.0.1", port), tls, READY).status == 200, 60, "ready")
+
+
+def test_bodies_that_wait_for_memory(pair):
+    """The library is stopped in the middle of a record, and goes on with it."""
+    tls = pki.context(pair[1])
+    a = matrices.random(600)
+    request = infer_bytes("lu", v2_binary, {"A": a[None]})
+    with serving(pair[2], tls, "--arena-size", "16MiB") as daemon:
+        with concurrent.futures.ThreadPoolExecutor(12) as threads:
+            answers = list(threads.map(lambda _: pki.talk(daemon.address, tls, request), range(24)))
+        assert {answer.status for answer in answers} == {200}
+        assert len({answer.body for answer in answers}) == 1
+        matrices.check_answers(a[None], v2_outputs(answers[0]))
 
 
 # ---- Slow and odd clients ----
