@@ -86,6 +86,16 @@ struct metric_buckets {
       "1 while the system refuses the process calls that it does not need.")                       \
     X(BUILD_INFO, "invertd_build_info", GAUGE, 1, "version,cpu", NONE,                             \
       "1, with the version and the CPU kernel family as labels.")                                  \
+    X(PROCESS_CPU, "process_cpu_seconds_total", COUNTER, 1e-9, "", NONE,                           \
+      "Processor time of the front, in user mode and in the system.")                              \
+    X(PROCESS_START, "process_start_time_seconds", GAUGE, 1e-3, "", NONE,                          \
+      "When the front started, in seconds since 1970.")                                            \
+    X(PROCESS_VIRTUAL, "process_virtual_memory_bytes", GAUGE, 1, "", NONE,                         \
+      "Address space of the front, the arena with it.")                                            \
+    X(PROCESS_RESIDENT, "process_resident_memory_bytes", GAUGE, 1, "", NONE,                       \
+      "Memory of the front, what it uses of the arena with it.")                                   \
+    X(PROCESS_OPEN_FDS, "process_open_fds", GAUGE, 1, "", NONE, "Open descriptors of the front.")  \
+    X(PROCESS_MAX_FDS, "process_max_fds", GAUGE, 1, "", NONE, "How many it may have.")             \
     X(NV_SUCCESS, "nv_inference_request_success", COUNTER, 1, "model,version", NONE,               \
       "Requests answered with success.")                                                           \
     X(NV_FAILURE, "nv_inference_request_failure", COUNTER, 1, "model,version", NONE,               \

@@ -72,7 +72,9 @@ enum error handlers_create(struct handlers_services *services, struct handlers *
         make_models(made);
         make_series(made);
     }
-    if (made->models == NULL || handlers__stats_create(made) != ERROR_NONE) {
+    made->process_stats = process_stats_create(services->metrics);
+    if (made->models == NULL || made->process_stats == NULL ||
+        handlers__stats_create(made) != ERROR_NONE) {
         handlers_destroy(&made);
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     }
@@ -84,6 +86,7 @@ void handlers_destroy(struct handlers **handlers)
 {
     if (*handlers == NULL)
         return;
+    process_stats_destroy(&(*handlers)->process_stats);
     handlers__stats_destroy(*handlers);
     handlers__inference_free_idle(*handlers);
     for (int i = 0; i < HANDLERS_SHARDS; i++)

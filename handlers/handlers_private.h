@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "base/process_stats.h"
 #include "base/text.h"
 #include "gpu/method.h"
 #include "handlers/handlers.h"
@@ -48,6 +49,7 @@ struct handlers {
     struct metric_series *rejected[ERROR_COUNT]; /* NULL: refuses no request */
     struct metric_series *cancelled_timeout;
     _Atomic uint64_t logged; /* errors.c: a second << 8 | the lines logged in it */
+    struct process_stats *process_stats;
     struct metric_series *arena_used, *arena_free, *memory_waiting, *ready;
     struct handlers__shard shards[HANDLERS_SHARDS];
 };

@@ -41,6 +41,7 @@ void handlers__metrics(struct exchange *x)
     metric_set(handlers->arena_free, (int64_t)(arena_bytes(arena) - used));
     metric_set(handlers->memory_waiting, queue_waiting_for_room(handlers->services->queue));
     metric_set(handlers->ready, handlers__ready(handlers));
+    process_stats_update(handlers->process_stats);
     queue_show_running(handlers->services->queue);
     handlers__stats_publish(handlers);
     struct text page;

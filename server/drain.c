@@ -121,6 +121,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     atomic_store(&drain->options.services->draining, true);
     move(drain, DELAY);
+    drain->options.on_stopping(drain->options.context);
     uv_timer_start(&drain->timer, on_tick, TICK_MS, TICK_MS);
     step(drain, clock_now_ns());
 }

@@ -29,7 +29,8 @@ struct drain_options {
     struct loop **loops;
     int loop_count;
     int64_t delay_ns, timeout_ns;
-    void (*on_hangup)(void *context); /* SIGHUP came */
+    void (*on_hangup)(void *context);   /* SIGHUP came */
+    void (*on_stopping)(void *context); /* the first of the others came */
     void (*on_done)(void *context);
     void (*on_expired)(void *context, const char *why);
     void *context;

@@ -29,6 +29,7 @@
 #include "server/listeners.h"
 #include "server/loop.h"
 #include "server/machine.h"
+#include "server/notify.h"
 #include "server/reload.h"
 #include "version.h"
 
@@ -57,6 +58,7 @@ struct daemon {
     struct loop *loops[CONFIG_LOOPS_MAX];
     int loop_count;
     struct drain *drain;
+    struct notify *notify; /* NULL: no manager */
     struct reload *reload;
     int argc;
     char **argv;
@@ -101,7 +103,15 @@ static void on_expired(void *context, const char *why)
 static void on_hangup(void *context)
 {
     struct daemon *daemon = context;
+    notify_reloading(daemon->notify);
     reload_run(daemon->reload);
+    notify_reloaded(daemon->notify);
+}
+
+static void on_stopping(void *context)
+{
+    struct daemon *daemon = context;
+    notify_stopping(daemon->notify);
 }
 
 /* ---- Start ---- */
@@ -268,6 +278,18 @@ static enum error make_reload(struct daemon *daemon, struct failure *failure)
     return reload_create(&options, &daemon->reload, failure);
 }
 
+static enum error make_notify(struct daemon *daemon, struct failure *failure)
+{
+    const struct notify_options options = {
+        .socket = getenv("NOTIFY_SOCKET"),
+        .watchdog_us = getenv("WATCHDOG_USEC"),
+        .watchdog_pid = getenv("WATCHDOG_PID"),
+        .loop = loop_uv(daemon->loops[0]),
+        .ready = &daemon->services.ready,
+    };
+    return notify_create(&options, &daemon->notify, failure);
+}
+
 static enum error start(struct daemon *daemon, struct failure *failure)
 {
     enum error error = share_descriptors(daemon, failure);
@@ -286,6 +308,7 @@ static enum error start(struct daemon *daemon, struct failure *failure)
         .delay_ns = daemon->config.drain_delay_ns,
         .timeout_ns = daemon->config.drain_timeout_ns,
         .on_hangup = on_hangup,
+        .on_stopping = on_stopping,
         .on_done = on_drained,
         .on_expired = on_expired,
         .context = daemon,
@@ -293,6 +316,8 @@ static enum error start(struct daemon *daemon, struct failure *failure)
     error = drain_create(&drain, loop_uv(daemon->loops[0]), &daemon->drain, failure);
     if (error == ERROR_NONE)
         error = make_reload(daemon, failure);
+    if (error == ERROR_NONE)
+        error = make_notify(daemon, failure);
     for (int i = 1; i < daemon->loop_count && error == ERROR_NONE; i++)
         error = loop_start(daemon->loops[i], failure);
     if (error == ERROR_NONE)
@@ -331,9 +356,11 @@ static void stop(struct daemon *daemon)
     }
     if (daemon->drain != NULL)
         drain_close(daemon->drain);
+    notify_close(daemon->notify);
     for (int i = daemon->loop_count - 1; i >= 0; i--)
         loop_destroy(&daemon->loops[i]);
     drain_free(&daemon->drain);
+    notify_free(&daemon->notify);
     reload_destroy(&daemon->reload);
     spawner_destroy(&daemon->spawner);
     supervisor_destroy(&daemon->supervisor); /* whose descriptor loop 0 has watched */

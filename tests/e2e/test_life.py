@@ -459,3 +459,40 @@ def test_larger_than_a_socket_buffer(daemon):
     answer = daemon.talk(infer_bytes("lu", v2_binary, {"A": a}))
     outputs = codec.v2_outputs(answer)
     assert (outputs["INFO"] == 0).all() and outputs["INVERSE"].shape == a.shape
+
+
+def hear(manager):
+    """What the daemon says next, its signs of life left out."""
+    while True:
+        word = manager.recv(200)
+        if word != b"WATCHDOG=1":
+            return word
+
+
+def test_a_service_manager_hears_of_it(tmp_path):
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(scaled_timeout(20))
+        environment = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "200000"}
+        with Daemon(env=environment) as own:
+            assert hear(manager) == b"READY=1"
+            assert manager.recv(100) == b"WATCHDOG=1"
+            own.process.send_signal(signal.SIGHUP)
+            assert hear(manager).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert hear(manager) == b"READY=1"
+            own.process.send_signal(signal.SIGTERM)
+            assert hear(manager) == b"STOPPING=1"
+            own.ended()
+
+
+def test_process_metrics():
+    with Daemon() as own:
+        page = own.metrics()
+        fds = page.total("process_open_fds")
+        assert abs(fds - own.descriptors()) <= 2
+        assert page.total("process_max_fds") > fds
+        assert 0 < page.total("process_cpu_seconds_total") < 60
+        assert abs(page.total("process_start_time_seconds") - time.time()) < 120
+        resident = page.total("process_resident_memory_bytes")
+        assert 1e6 < resident < page.total("process_virtual_memory_bytes")

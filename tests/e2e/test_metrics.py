@@ -44,7 +44,7 @@ def test_names_and_types(daemon):
         assert page.types.get(name) == kind, name
         assert page.help.get(name), name
     for name, _ in page.series:
-        assert name.startswith(("invertd_", "nv_")), name
+        assert name.startswith(("invertd_", "nv_", "process_")), name
 
 
 def test_histograms_are_cumulative(daemon, client):
