@@ -32,7 +32,7 @@ def test_front_and_engines_are_confined():
         engines = own.engines() + own.engines(CUDA_DOUBLE.name) + own.engines("invertd-cuda")
         assert len(engines) >= 2
         for pid in [own.process.pid, *engines]:
-            assert tasks(pid) == {("1", "2")}, pid
+            wait_until(lambda: tasks(pid) == {("1", "2")}, 10, "a confined process")
 
 
 def test_no_seccomp():
