@@ -27,7 +27,7 @@ endif
 
 # ---- Flags -------------------------------------------------------------------------------------
 
-LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libseccomp
+LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libdeflate libseccomp
 HAVE_LIBRARIES := $(shell pkg-config --exists $(LIBRARIES) lapacke openblas 2>/dev/null && echo yes)
 LIBRARY_CFLAGS := $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 LIBRARY_LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)

@@ -222,8 +222,11 @@ enum error proto_deflate(enum proto_coding coding, int level, struct proto_space
     enum error error = proto__take(space, room, &memory, failure);
     if (error != ERROR_NONE)
         return error;
-    int64_t bytes = compress(coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB,
-                             level, answer, 0, answer->total_bytes, memory);
+    enum proto__flate_wrap wrap = coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB;
+    int64_t bytes = answer->segment_count == 1
+                        ? proto__deflate_whole(wrap, level, answer->segments[0].iov_base,
+                                               answer->total_bytes, memory, room)
+                        : compress(wrap, level, answer, 0, answer->total_bytes, memory);
     if (bytes < 0)
         return failure_set(failure, ERROR_FULL, "out of memory to compress the answer");
     answer->segment_count = 0;

@@ -1,5 +1,5 @@
-/* proto/flate_private.h: zlib as the codecs see it. proto/flate.c is the only file that includes
- * zlib.h.
+/* proto/flate_private.h: zlib and libdeflate as the codecs see them. proto/flate.c alone includes
+ * zlib.h, proto/flate_whole.c alone libdeflate.h.
  *
  * Threads: a stream belongs to one at a time. Memory: zlib's own state (7 KiB and a window of 32
  * KiB to inflate, 260 KiB to deflate) from the heap.
@@ -46,6 +46,11 @@ struct proto__flate *proto__deflate_open(enum proto__flate_wrap wrap, int level)
 bool proto__deflate_next(struct proto__flate *flate, const unsigned char *input, int64_t bytes,
                          bool last, unsigned char **out, int64_t *out_bytes);
 void proto__deflate_close(struct proto__flate **flate);
+/* Compresses all of the input at once; out_bytes: what proto_deflate_bound says. Returns the bytes
+ * written, -1 when out of memory. Takes some 100 KiB to 1 MB from the heap while it runs, by level.
+ */
+int64_t proto__deflate_whole(enum proto__flate_wrap wrap, int level, const void *input,
+                             int64_t bytes, void *out, int64_t out_bytes);
 
 /* CRC-32 as zip files have it; begin with 0. */
 uint32_t proto__crc32(uint32_t crc, const unsigned char *data, int64_t bytes);

@@ -112,6 +112,7 @@ DOORS = {
     r"gnutls/[a-z0-9]+\.h": [r"server/http/tls\.c"],
     r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
+    r"libdeflate\.h": [r"proto/flate_whole\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z]+/[a-z_]+\.[ch]",
                                                r"bench/host/[a-z_]+\.c"],
