@@ -1,5 +1,5 @@
-/* proto/flate_private.h: zlib and libdeflate as the codecs see them. proto/flate.c alone includes
- * zlib.h, proto/flate_whole.c alone libdeflate.h.
+/* proto/flate_private.h: zlib and libdeflate as the codecs see them. proto/flate.c alone knows
+ * zlib, proto/flate_whole.c alone libdeflate.
  *
  * Threads: a stream belongs to one at a time. Memory: zlib's own state (7 KiB and a window of 32
  * KiB to inflate, 260 KiB to deflate) from the heap.
@@ -51,6 +51,11 @@ void proto__deflate_close(struct proto__flate **flate);
  */
 int64_t proto__deflate_whole(enum proto__flate_wrap wrap, int level, const void *input,
                              int64_t bytes, void *out, int64_t out_bytes);
+/* Inflates all of the input at once. Returns the bytes that came out; -1: it is damaged, has more
+ * than one member, or bytes behind it, or there is too little room or memory. Which of these, a
+ * stream finds. */
+int64_t proto__inflate_whole(enum proto__flate_wrap wrap, const void *input, int64_t bytes,
+                             void *out, int64_t out_bytes);
 
 /* CRC-32 as zip files have it; begin with 0. */
 uint32_t proto__crc32(uint32_t crc, const unsigned char *data, int64_t bytes);

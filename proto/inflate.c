@@ -27,6 +27,8 @@
 
 struct inflation {
     struct proto__flate *flate;
+    enum proto__flate_wrap wrap;
+    const unsigned char *body;
     int64_t compressed_bytes, limit_bytes;
     struct proto_space *space;
     struct failure *failure;
@@ -77,6 +79,19 @@ static enum error grow(struct inflation *f, int64_t room, int64_t aligned_at)
     return ERROR_NONE;
 }
 
+/* Tries to inflate the body at once into the room, which is the fast way for the honest. wanted: so
+ * many bytes have to come; -1: as many as do. false: nothing has changed, and the stream goes on,
+ * which finds what is wrong. */
+static bool inflate_at_once(struct inflation *f, int64_t wanted)
+{
+    int64_t bytes = proto__inflate_whole(f->wrap, f->body, f->compressed_bytes, f->data, f->room);
+    if (bytes < 0 || (wanted >= 0 && bytes != wanted))
+        return false;
+    f->bytes = bytes;
+    f->done = true;
+    return true;
+}
+
 /* Inflates until `bytes` bytes are there, or the stream ends. */
 static enum error inflate_to(struct inflation *f, int64_t bytes)
 {
@@ -118,6 +133,8 @@ static enum error inflate_declared(struct inflation *f, int64_t total, int64_t a
     enum error error = check_size(f, total);
     if (error == ERROR_NONE)
         error = grow(f, total, aligned_at);
+    if (error == ERROR_NONE && inflate_at_once(f, total))
+        return ERROR_NONE;
     if (error == ERROR_NONE)
         error = inflate_to(f, total);
     if (error == ERROR_NONE && f->bytes < total)
@@ -169,6 +186,11 @@ static enum error inflate_growing(struct inflation *f)
     int64_t first;
     if (!checked_mul(f->compressed_bytes, GROW_FIRST_RATIO, &first) || first < GROW_FIRST_BYTES)
         first = GROW_FIRST_BYTES;
+    first = first < f->limit_bytes ? first : f->limit_bytes;
+    if (first > f->room)
+        error = grow(f, first, 0);
+    if (error == ERROR_NONE && inflate_at_once(f, -1))
+        return ERROR_NONE;
     while (error == ERROR_NONE && !f->done) {
         int64_t room = f->room < first ? first : f->room;
         if (f->bytes == f->room && f->room >= first && !checked_mul(room, 2, &room))
@@ -251,13 +273,14 @@ enum error proto_inflate(enum proto_coding coding, const unsigned char *body, in
                          int64_t *inflated_bytes, struct failure *failure)
 {
     assert(coding != PROTO_CODING_IDENTITY && limit_bytes >= 0);
-    struct inflation f = {
-        .compressed_bytes = length,
-        .limit_bytes = limit_bytes,
-        .space = space,
-        .failure = failure,
-        .flate = proto__inflate_open(
-            coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB, body, length)};
+    enum proto__flate_wrap wrap = coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB;
+    struct inflation f = {.wrap = wrap,
+                          .body = body,
+                          .compressed_bytes = length,
+                          .limit_bytes = limit_bytes,
+                          .space = space,
+                          .failure = failure,
+                          .flate = proto__inflate_open(wrap, body, length)};
     if (f.flate == NULL)
         return failure_set(failure, ERROR_FULL, "out of memory to inflate the body");
     enum error error = inflate_as(&f, format, json_bytes);
