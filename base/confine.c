@@ -3,8 +3,6 @@
  * The front's list is what a run of the whole suite needs, and what the C library may choose in
  * their place on another day. A feature that needs another call adds its row, with the reason. The
  * engine's list is the other way round, for no one can list what CUDA's libraries call.
- *
- * Built with -DCONFINE_OFF for sanitizers: theirs look into the process with ptrace and clone.
  */
 #include "base/confine.h"
 
@@ -134,17 +132,12 @@ enum error confine(enum confine_list list, struct failure *failure)
 {
     assert(list == CONFINE_FRONT || list == CONFINE_ENGINE);
     int status = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : -errno;
-#ifdef CONFINE_OFF
-    (void)fill;
-    status = status != 0 ? status : -ENOSYS;
-#else
     scmp_filter_ctx filter = status == 0 ? seccomp_init(lists[list].otherwise) : NULL;
     if (status == 0)
         status = filter != NULL ? fill(filter, list) : -ENOMEM;
     if (status == 0)
         status = seccomp_load(filter);
     seccomp_release(filter);
-#endif
     if (status == 0)
         return ERROR_NONE;
     return failure_set(failure, ERROR_INTERNAL, "the system does not confine this process: %s",

@@ -9,7 +9,16 @@
 #ifndef BASE_CONFINE_H
 #define BASE_CONFINE_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
+
+/* Builds for sanitizers confine nothing: those look into their own process, by ptrace and clone. */
+#ifdef CONFINE_OFF
+#define CONFINE_IS_BUILT false
+#else
+#define CONFINE_IS_BUILT true
+#endif
 
 enum confine_list {
     /* What is not listed is refused. No other program can be run, no process made, no memory made

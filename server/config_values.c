@@ -1,6 +1,7 @@
 /* server/config_values.c: what follows from the configuration for each part of the daemon. Threads:
  * any; the configuration does not change meanwhile. */
 #include "base/clock.h"
+#include "base/confine.h"
 #include "base/log.h"
 #include "server/config.h"
 
@@ -89,7 +90,7 @@ struct supervisor_options config_supervisor(const struct config *config, const c
     return (struct supervisor_options){
         .engines = config->engines,
         .cuda_spares = (int)config->cuda_spares,
-        .confine = !config->no_seccomp,
+        .confine = CONFINE_IS_BUILT && !config->no_seccomp,
         .host_path = config->engine_path,
         .cuda_path = config->engine_cuda_path,
         .host_fault = config->fault,

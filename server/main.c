@@ -330,7 +330,7 @@ static enum error start(struct daemon *daemon, struct failure *failure)
 static void confine_front(struct daemon *daemon)
 {
     struct failure failure = {0};
-    bool wanted = !daemon->config.no_seccomp;
+    bool wanted = CONFINE_IS_BUILT && !daemon->config.no_seccomp;
     bool confined = wanted && confine(CONFINE_FRONT, &failure) == ERROR_NONE;
     metric_set(metric_series(daemon->metrics, METRIC_SECCOMP, "front"), confined);
     if (wanted && !confined)

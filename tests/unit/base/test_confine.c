@@ -24,12 +24,6 @@
 
 #include "base/confine.h"
 
-#ifdef CONFINE_OFF
-#define IS_OFF true
-#else
-#define IS_OFF false
-#endif
-
 /* ---- What is tried: each returns whether it went well, errno says why not ---- */
 
 static bool run_program(void)
@@ -180,7 +174,7 @@ static void try_all(enum confine_list list)
 static void test_front(void **state)
 {
     (void)state;
-    if (IS_OFF)
+    if (!CONFINE_IS_BUILT)
         skip();
     try_all(CONFINE_FRONT);
 }
@@ -188,7 +182,7 @@ static void test_front(void **state)
 static void test_engine(void **state)
 {
     (void)state;
-    if (IS_OFF)
+    if (!CONFINE_IS_BUILT)
         skip();
     try_all(CONFINE_ENGINE);
 }
