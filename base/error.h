@@ -19,6 +19,7 @@
     X(BAD_OPTION, 400, false, "bad-option", "An option is unknown or has a bad value")             \
     X(BAD_SHAPE, 400, false, "bad-shape", "The shape of a matrix is not usable")                   \
     X(BAD_DATATYPE, 400, false, "bad-datatype", "The data type is not supported")                  \
+    X(FORBIDDEN, 403, false, "forbidden", "This is not allowed to this client")                    \
     X(NOT_FOUND, 404, false, "not-found", "There is nothing at this path")                         \
     X(METHOD_NOT_ALLOWED, 405, false, "method-not-allowed", "The HTTP method is not allowed here") \
     X(NOT_ACCEPTABLE, 406, false, "not-acceptable", "No answer in an accepted format")             \
@@ -28,6 +29,7 @@
     X(URI_TOO_LONG, 414, false, "uri-too-long", "The URI is too long")                             \
     X(UNSUPPORTED_MEDIA, 415, false, "unsupported-media-type", "The body is in an unknown format") \
     X(EXPECTATION_FAILED, 417, false, "expectation-failed", "The expectation cannot be met")       \
+    X(MISDIRECTED, 421, false, "misdirected-request", "This host is not served here")              \
     X(NOT_INVERTIBLE, 422, false, "not-invertible",                                                \
       "At least one matrix has no inverse, or none was found")                                     \
     X(CLIENT_QUOTA, 429, true, "client-quota", "This client has too much under way")               \

@@ -61,6 +61,9 @@ void handlers_end(struct exchange *x);
  * path. */
 void handlers_refuse(struct exchange *x, enum error code, const char *detail);
 
+/* Whether its path is one of health, which answers under any Host. For the door, before begin. */
+bool handlers_is_health(const struct exchange *x);
+
 /* The request's W3C traceparent for log lines about it; NULL when it has none that is valid. Lent
  * until end. */
 const char *handlers_traceparent(const struct exchange *x);

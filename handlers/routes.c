@@ -108,6 +108,15 @@ const struct handlers_route *handlers__route_find(const char *path, enum exchang
     return NULL;
 }
 
+bool handlers_is_health(const struct exchange *x)
+{
+    /* The first letters rule the busy routes out. */
+    if (strncmp(x->path, "/v2/health/", 11) != 0 && strcmp(x->path, "/livez") != 0 &&
+        strcmp(x->path, "/readyz") != 0)
+        return false;
+    return handlers__route_find(x->path, x->listener) != NULL;
+}
+
 bool handlers__route_allows(const struct handlers_route *route, enum exchange_verb verb)
 {
     if (verb == EXCHANGE_HEAD)

@@ -34,6 +34,18 @@ static const struct option_row rows[] = {
      .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, "
              "[::]:8000 for every address of both families, or a unix socket. May be given several "
              "times."},
+    {.flag = "open",
+     .kind = OPTION_BOOL,
+     .offset = FIELD(open),
+     .initial = "false",
+     .help = "Listen beyond loopback and unix sockets without --tls-client-ca: a gateway, or the "
+             "network, keeps strangers out."},
+    {.flag = "allowed-hosts",
+     .kind = OPTION_LIST,
+     .offset = FIELD(allowed_hosts),
+     .placeholder = "NAME",
+     .help = "Names in the Host field, without port, that loopback listeners serve besides "
+             "localhost and loopback addresses; others are answered 421."},
     {.flag = "tls-cert",
      .kind = OPTION_TEXT,
      .offset = FIELD(tls_cert),

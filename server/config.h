@@ -19,12 +19,12 @@
 #define CONFIG_ARENA_MIN (INT64_C(16) << 20)
 
 struct config {
-    struct option_list listen, proxy_protocol;
+    struct option_list listen, allowed_hosts, proxy_protocol;
     char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *cpu, *log_file,
         *access_log;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
-    bool no_seccomp;
+    bool open, no_seccomp;
     int64_t loops, threads, pool_threads, pool_max;
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
     int64_t connections_max, queue_max, client_requests_max, client_bytes_max;

@@ -1,6 +1,7 @@
 /* server/listen.c: see listen.h. Threads: the starting thread. */
 #include "server/listen.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -212,6 +214,18 @@ static enum error open_unix(int count, struct listen *sockets, struct failure *f
         sockets->fds[sockets->count++] = copy;
     }
     return ERROR_NONE;
+}
+
+enum listen_reach listen_reach_of(const struct listen_address *address)
+{
+    struct in_addr ipv4;
+    if (address->is_unix)
+        return LISTEN_REACH_UNIX;
+    bool loopback = strcasecmp(address->host, "localhost") == 0 ||
+                    strcmp(address->host, "::1") == 0 ||
+                    (inet_pton(AF_INET, address->host, &ipv4) == 1 &&
+                     ntohl(ipv4.s_addr) >> 24 == IN_LOOPBACKNET);
+    return loopback ? LISTEN_REACH_LOOPBACK : LISTEN_REACH_NETWORK;
 }
 
 enum error listen_open(const struct listen_address *address, int count, struct listen *sockets,

@@ -45,10 +45,20 @@ struct listen {
     struct listen_file socket_file;
 };
 
+/* Who can reach a listener. */
+enum listen_reach {
+    LISTEN_REACH_UNIX,     /* whom the socket's folder lets in */
+    LISTEN_REACH_LOOPBACK, /* this machine's users */
+    LISTEN_REACH_NETWORK,  /* others; also any name but localhost */
+    LISTEN_REACHES
+};
+
 /* "127.0.0.1:8000", "[::1]:8000", "localhost:0", "unix:/run/invertd.sock". BAD_OPTION with what is
  * allowed. */
 ERROR_MUST_CHECK enum error listen_parse(const char *text, struct listen_address *address,
                                          struct failure *failure);
+
+enum listen_reach listen_reach_of(const struct listen_address *address);
 
 /* Binds and listens with count sockets, all non-blocking and close-on-exec. May ask a name server.
  */

@@ -59,15 +59,31 @@ enum error listeners_read(const struct option_list *listen, const char *metrics,
     return error;
 }
 
+enum error listeners_check_closed(const struct listeners *listeners, struct failure *failure)
+{
+    for (int i = 0; i < listeners->count; i++) {
+        const struct listener *row = &listeners->rows[i];
+        const char *flag = is_metrics(row) ? "metrics-listen" : "listen";
+        if (listen_reach_of(&row->address) == LISTEN_REACH_NETWORK)
+            return failure_set(failure, ERROR_BAD_OPTION,
+                               "--%s \"%.80s\" would let everyone on the network in; listen on "
+                               "127.0.0.1 or a unix socket, or let in clients with certificates "
+                               "alone (--tls-cert, --tls-key, --tls-client-ca), or, where a "
+                               "gateway guards it: invertd --%s %.80s --open",
+                               flag, row->text, flag, row->text);
+    }
+    return ERROR_NONE;
+}
+
 int listeners_doors(const struct listeners *listeners, int loops)
 {
-    bool metrics = false, kinds[2] = {false, false};
+    bool metrics = false, kinds[LISTEN_REACHES] = {false};
     for (int i = 0; i < listeners->count; i++) {
         const struct listener *row = &listeners->rows[i];
         metrics |= is_metrics(row);
-        kinds[row->address.is_unix] |= !is_metrics(row);
+        kinds[listen_reach_of(&row->address)] |= !is_metrics(row);
     }
-    return loops * (kinds[0] + kinds[1]) + metrics;
+    return loops * (kinds[0] + kinds[1] + kinds[2]) + metrics;
 }
 
 int listeners_sockets(const struct listeners *listeners, int loops)
@@ -89,12 +105,13 @@ enum error listeners_open(struct listeners *listeners, int loops, struct failure
 }
 
 int listeners_take(struct listeners *listeners, int loop, enum exchange_listener place,
-                   bool is_unix, int fds[LISTENERS_MAX])
+                   enum listen_reach reach, int fds[LISTENERS_MAX])
 {
     int count = 0;
     for (int i = 0; i < listeners->count; i++) {
         struct listener *row = &listeners->rows[i];
-        if (row->place == place && row->address.is_unix == is_unix && loop < row->sockets.count)
+        if (row->place == place && listen_reach_of(&row->address) == reach &&
+            loop < row->sockets.count)
             fds[count++] = listen_take(&row->sockets, loop);
     }
     return count;

@@ -31,16 +31,20 @@ struct listeners {
 ERROR_MUST_CHECK enum error listeners_read(const struct option_list *listen, const char *metrics,
                                            const char *port_file, struct listeners *listeners,
                                            struct failure *failure);
+/* Whether strangers are kept out: BAD_OPTION for a listener that others than this machine's users
+ * reach. */
+ERROR_MUST_CHECK enum error listeners_check_closed(const struct listeners *listeners,
+                                                   struct failure *failure);
 /* How many doors they need, and how many sockets, of all loops. */
 int listeners_doors(const struct listeners *listeners, int loops);
 int listeners_sockets(const struct listeners *listeners, int loops);
 /* Binds them all, each with a socket for each of the loops; that of the metrics with one. */
 ERROR_MUST_CHECK enum error listeners_open(struct listeners *listeners, int loops,
                                            struct failure *failure);
-/* The sockets of a loop that serve one place, unix ones or the others, which are the caller's from
+/* The sockets of a loop that serve one place and have one reach, which are the caller's from
  * now on; how many. A second call would find them taken: each is given once. */
 int listeners_take(struct listeners *listeners, int loop, enum exchange_listener place,
-                   bool is_unix, int fds[LISTENERS_MAX]);
+                   enum listen_reach reach, int fds[LISTENERS_MAX]);
 /* Logs a line for each. */
 void listeners_log(const struct listeners *listeners);
 /* The first TCP port; 0: there is none. of_metrics: that of the metrics' listener. */

@@ -227,18 +227,19 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
 
 /* A door for what a loop listens on in one place; none where that is nothing. */
 static enum error add_door(struct daemon *daemon, int loop, enum exchange_listener place,
-                           bool is_unix, struct failure *failure)
+                           enum listen_reach reach, struct failure *failure)
 {
     int fds[LISTENERS_MAX];
     struct http_options options = {
         .listen_fds = fds,
-        .listen_count = listeners_take(&daemon->listeners, loop, place, is_unix, fds),
+        .listen_count = listeners_take(&daemon->listeners, loop, place, reach, fds),
         .listener = place,
         .handlers = daemon->handlers,
         .metrics = daemon->metrics,
         .connections = &daemon->connections,
         .proxies = &daemon->config.proxies,
-        .tls = is_unix ? NULL : daemon->tls,
+        .site = {reach == LISTEN_REACH_LOOPBACK, &daemon->config.allowed_hosts},
+        .tls = reach == LISTEN_REACH_UNIX ? NULL : daemon->tls,
         .log = daemon->access_log,
         .peer_key = daemon->peer_key,
         .short_since_ns = queue_short_since_ns(daemon->queue),
@@ -257,8 +258,9 @@ static enum error open_doors(struct daemon *daemon, struct failure *failure)
                                                     EXCHANGE_LISTENER_OPERATIONS};
     enum error error = ERROR_NONE;
     for (int i = 0; i < daemon->loop_count; i++)
-        for (int k = 0; k < 6 && error == ERROR_NONE; k++)
-            error = add_door(daemon, i, places[k / 2], k % 2 != 0, failure);
+        for (int k = 0; k < 3 * LISTEN_REACHES && error == ERROR_NONE; k++)
+            error = add_door(daemon, i, places[k / LISTEN_REACHES],
+                             (enum listen_reach)(k % LISTEN_REACHES), failure);
     return error;
 }
 
@@ -411,6 +413,8 @@ static enum error read_files(struct daemon *daemon, struct failure *failure)
     const struct tls_files tls = {config->tls_cert, config->tls_key, config->tls_client_ca};
     enum error error = listeners_read(&config->listen, config->metrics_listen, config->port_file,
                                       &daemon->listeners, failure);
+    if (error == ERROR_NONE && !config->open && config->tls_client_ca == NULL)
+        error = listeners_check_closed(&daemon->listeners, failure);
     if (error == ERROR_NONE && tls.cert != NULL)
         error = tls_create(&tls, &daemon->tls, failure);
     if (error == ERROR_NONE && config->access_log != NULL)

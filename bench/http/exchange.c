@@ -54,7 +54,7 @@ static struct message make_request(char **arguments, int count)
     if (request.bytes == NULL)
         die("out of memory");
     size_t used = (size_t)snprintf(request.bytes, HEAD_MAX,
-                                   "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Length: %zu\r\n",
+                                   "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n",
                                    arguments[2], body);
     for (int i = FIXED_ARGUMENTS; i < count && used < HEAD_MAX; i++)
         used += (size_t)snprintf(request.bytes + used, HEAD_MAX - used, "%s\r\n", arguments[i]);

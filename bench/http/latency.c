@@ -40,7 +40,7 @@ static size_t make_request(char *request, const char *path, int n)
                               "\"parameters\":{\"binary_data_output\":true}}",
                               n, n, data_bytes);
     int length = snprintf(request, REQUEST_MAX,
-                          "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Length: %zu\r\n"
+                          "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n"
                           "Inference-Header-Content-Length: %d\r\n\r\n%s",
                           path, (size_t)json_bytes + data_bytes, json_bytes, json);
     for (int i = 0; i < n * n; i++) {

@@ -79,11 +79,27 @@ bool http_guard_is(const char *text, size_t length, const char *literal)
     return i == length && literal[i] == '\0';
 }
 
+static unsigned digit(char hex)
+{
+    return hex <= '9' ? (unsigned)hex - '0' : ((unsigned)hex | 0x20) - 'a' + 10;
+}
+
+/* Whether the escape of these digits stands for what needs none (RFC 3986, 2.3), or for a slash. */
+static bool is_veil(const char digits[2])
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    unsigned byte = digit(digits[0]) << 4 | digit(digits[1]);
+    return memchr(plain, (int)byte, sizeof plain - 1) != NULL;
+}
+
 struct http_guard_uri http_guard_uri(const char *uri)
 {
     struct http_guard_uri found = {0};
+    bool in_path = true;
     size_t i = 0;
     for (; uri[i] != '\0'; i++) {
+        in_path &= uri[i] != '?';
         if ((classes[(unsigned char)uri[i]] & TARGET) == 0)
             found.bad = true;
         if (uri[i] != '%')
@@ -92,6 +108,8 @@ struct http_guard_uri http_guard_uri(const char *uri)
         if (!all_of(uri + i + 1, 1, HEX) || !all_of(uri + i + 2, 1, HEX) ||
             (uri[i + 1] == '0' && uri[i + 2] == '0'))
             found.bad = true;
+        else if (in_path && is_veil(uri + i + 1))
+            found.veiled = true;
     }
     found.length = i;
     if (uri[0] != '/' && !(uri[0] == '*' && i == 1) &&
@@ -168,11 +186,15 @@ static void note(struct framing *framing, const struct http_guard_field *field,
     case 6:
         if (http_guard_is(field->name, 6, "Expect"))
             note_expectation(field, frame);
+        else if (http_guard_is(field->name, 6, "Origin"))
+            frame->origin = field;
         break;
     case 14:
         if (http_guard_is(field->name, 14, "Content-Length")) {
             framing->lengths++;
             framing->length = field;
+        } else if (http_guard_is(field->name, 14, "Sec-Fetch-Site")) {
+            frame->fetch_site = field;
         }
         break;
     case 17:
@@ -192,6 +214,7 @@ static const char *check_framing(const struct framing *framing, struct http_guar
         return "Content-Length and Transfer-Encoding may be given once, and not together.";
     if (framing->hosts > 1 || (framing->hosts == 0 && !frame->http_1_0))
         return "Exactly one Host field is needed.";
+    frame->host = framing->host;
     size_t host = framing->hosts == 1 ? framing->host->value_length : 0;
     while (host > 0 && all_of(framing->host->value + host - 1, 1, BLANK))
         host--;

@@ -46,7 +46,8 @@ struct http_guard_field {
 /* The request line's target, looked at as it arrived, before the library decodes it in place. */
 struct http_guard_uri {
     size_t length;
-    bool bad; /* a byte that no target may hold, a bad escape, or %00 */
+    bool bad;    /* a byte that no target may hold, a bad escape, or %00 */
+    bool veiled; /* the path holds a slash, letter, digit or one of -._~ as an escape */
 };
 
 struct http_guard_head {
@@ -65,6 +66,7 @@ struct http_guard_frame {
     int64_t content_length; /* -1: none given */
     bool chunked, expect_continue, http_1_0;
     bool expect_other; /* something else is expected: refused */
+    const struct http_guard_field *host, *origin, *fetch_site; /* lent; NULL: not given */
 };
 
 /* Looks at a target as it arrived: a NUL-terminated string, as the library gives it. */

@@ -24,6 +24,7 @@
 #include "handlers/exchange.h"
 #include "server/http/peer.h"
 #include "server/http/proxy.h"
+#include "server/http/site.h"
 
 struct http;
 struct request_log;
@@ -52,6 +53,7 @@ struct http_options {
     _Atomic int64_t *connections;           /* open ones of all doors, counted by the doors */
     const _Atomic uint64_t *short_since_ns; /* see queue_short_since_ns */
     const struct proxy_list *proxies;
+    struct site_rules site;
     struct tls *tls;               /* NULL: the door speaks plain HTTP */
     struct request_log *log;       /* NULL: none */
     struct http_peer_key peer_key; /* the same for all doors */

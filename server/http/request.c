@@ -8,6 +8,7 @@
 
 #include "server/http/private.h"
 
+#define SCHEME_LENGTH 7       /* of "http://" */
 #define DISCARD_MAX (1 << 20) /* refused bodies up to here are read, and the connection kept */
 #define EARLY_NS CLOCK_S      /* the smallest Retry-After */
 
@@ -129,10 +130,33 @@ static enum exchange_verb verb_of(const char *method)
 /* The path of a target: all of it, or what follows the authority of an absolute one. */
 static const char *path_of(const char *url)
 {
-    if (url[0] == '/' || strncasecmp(url, "http://", 7) != 0)
+    if (url[0] == '/' || strncasecmp(url, "http://", SCHEME_LENGTH) != 0)
         return url;
-    const char *path = strchr(url + 7, '/');
+    const char *path = strchr(url + SCHEME_LENGTH, '/');
     return path == NULL ? "/" : path;
+}
+
+/* Whether the request may have been sent by this client to this site, and in no other words than
+ * the routes'. */
+static enum error check_site(const struct http__connection *c, const char *url, const char **why)
+{
+    const struct exchange *x = &c->x;
+    struct site_claims claims = {
+        .host = c->frame.host,
+        .origin = c->frame.origin,
+        .fetch_site = c->frame.fetch_site,
+        .reads = x->verb == EXCHANGE_GET || x->verb == EXCHANGE_HEAD || x->verb == EXCHANGE_OPTIONS,
+        .any_host = handlers_is_health(x),
+    };
+    if (url != x->path) {
+        claims.authority = url + SCHEME_LENGTH;
+        claims.authority_length = strcspn(claims.authority, "/");
+    }
+    if (!c->target.veiled)
+        return site_check(&c->http->options.site, &claims, why);
+    *why = "There is nothing at this path; send its letters, digits, -, ., _, ~ and slashes as "
+           "they are.";
+    return ERROR_NOT_FOUND;
 }
 
 /* OPTIONS of the server itself (RFC 9110, 9.3.7): the verbs that some path answers. */
@@ -144,10 +168,12 @@ static void answer_star(struct exchange *x)
 }
 
 /* Handlers, or the door itself, see the head. */
-static void offer(struct http__connection *c, enum error error, const char *why)
+static void offer(struct http__connection *c, const char *url, enum error error, const char *why)
 {
     struct exchange *x = &c->x;
     c->in_call = true;
+    if (error == ERROR_NONE)
+        error = check_site(c, url, &why);
     if (error != ERROR_NONE)
         handlers_refuse(x, error, why);
     else if (c->over)
@@ -195,7 +221,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     c->answered = false;
     c->early = error != ERROR_NONE || c->over || x->expect_continue || x->chunked ||
                x->content_length > DISCARD_MAX;
-    offer(c, error, why);
+    offer(c, url, error, why);
     http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
     if (c->answered && c->early)
         return http__send_answer(c);

@@ -37,7 +37,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def daemon():
     """Shared by the whole session: with its defaults, on a port of its own."""
-    with Daemon() as shared:
+    with Daemon("--allowed-hosts", "a") as shared:  # the Host of hostile_frames.py
         yield shared
 
 

@@ -116,7 +116,7 @@ def test_a_line_for_another_page(logged):
 def test_a_line_for_what_the_library_refuses(logged):
     daemon, path = logged
     before = len(entries(path))
-    daemon.talk(b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n")
+    daemon.talk(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n")
     wait_until(lambda: [e for e in entries(path)[before:] if e["status"] == 400], 10, "a line")
 
 

@@ -61,7 +61,7 @@ def test_variable_and_file_name_several(tmp_path):
 
 @needs_ipv6
 def test_both_families_on_one_port():
-    with Daemon(listen="[::]:0", ready=False) as daemon:
+    with Daemon("--open", listen="[::]:0", ready=False) as daemon:
         port = daemon.address[1]
         for host in "127.0.0.1", "::1":
             assert wire.talk((host, port), wire.request("GET", "/livez")).status == 200

@@ -155,6 +155,12 @@ const char *handlers_traceparent(const struct exchange *x)
     return NULL;
 }
 
+bool handlers_is_health(const struct exchange *x)
+{
+    (void)x;
+    return false;
+}
+
 const char *handlers_route_label(const struct exchange *x)
 {
     (void)x;

@@ -182,6 +182,27 @@ static void test_rows(void **state)
     }
 }
 
+static const struct {
+    const char *uri;
+    bool veiled;
+} escapes[] = {
+    {"/a/b", false},     {"/a%20b", false},     {"/%c3%a4", false}, {"/%3F", false},
+    {"/a%2fb", true},    {"/a%2Fb", true},      {"/%6d", true},     {"/%4D", true},
+    {"/%7e", true},      {"/%39", true},        {"/%2E%2e", true},  {"/%5F", true},
+    {"/a?b=%6d", false}, {"/%2a?b=%2f", false}, {"/%41?b", true},
+};
+
+/* Escapes of what needs none, in the path alone. */
+static void test_escapes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
+        struct http_guard_uri uri = http_guard_uri(escapes[i].uri);
+        assert_false(uri.bad);
+        assert_int_equal(uri.veiled, escapes[i].veiled);
+    }
+}
+
 /* A head with a target of so many bytes, so many fields, and one value of so many bytes. */
 static enum error check_size(size_t target, int fields, size_t value)
 {
@@ -229,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_is),
     };

@@ -51,10 +51,10 @@ static void test_refused(void **state)
     assert_int_equal(read_texts(1, &good, NULL, "/tmp", &failure), ERROR_BAD_OPTION);
 }
 
-static int take(int loop, enum exchange_listener place, bool is_unix)
+static int take(int loop, enum exchange_listener place, enum listen_reach reach)
 {
     int fds[LISTENERS_MAX];
-    int count = listeners_take(&listeners, loop, place, is_unix, fds);
+    int count = listeners_take(&listeners, loop, place, reach, fds);
     for (int i = 0; i < count; i++)
         close(fds[i]);
     return count;
@@ -81,11 +81,12 @@ static void test_sockets(void **state)
     assert_int_equal(atoi(read_back), port);
 
     for (int loop = 0; loop < 2; loop++) {
-        assert_int_equal(take(loop, EXCHANGE_LISTENER_WORK, false), 2);
-        assert_int_equal(take(loop, EXCHANGE_LISTENER_WORK, true), 1);
-        assert_int_equal(take(loop, EXCHANGE_LISTENER_ALL, false), 0);
-        assert_int_equal(take(loop, EXCHANGE_LISTENER_OPERATIONS, true), 0);
-        assert_int_equal(take(loop, EXCHANGE_LISTENER_OPERATIONS, false), loop == 0);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_WORK, LISTEN_REACH_LOOPBACK), 2);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_WORK, LISTEN_REACH_UNIX), 1);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_ALL, LISTEN_REACH_LOOPBACK), 0);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_OPERATIONS, LISTEN_REACH_UNIX), 0);
+        assert_int_equal(take(loop, EXCHANGE_LISTENER_OPERATIONS, LISTEN_REACH_LOOPBACK),
+                         loop == 0);
     }
     listeners_close(&listeners);
     assert_int_equal(rmdir(folder), 0); /* no file is left behind */
@@ -96,13 +97,45 @@ static void test_sockets(void **state)
     assert_int_equal(listeners_open(&listeners, 2, &failure), ERROR_INTERNAL);
     assert_non_null(strstr(failure.detail, "192.0.2.1:1"));
     listeners_close(&listeners);
-    assert_int_equal(take(0, EXCHANGE_LISTENER_ALL, false), 0);
+    assert_int_equal(take(0, EXCHANGE_LISTENER_ALL, LISTEN_REACH_LOOPBACK), 0);
+}
+
+static const struct {
+    const char *text;
+    enum listen_reach reach;
+} reaches[] = {
+    {"127.0.0.1:0", LISTEN_REACH_LOOPBACK},   {"127.255.0.9:0", LISTEN_REACH_LOOPBACK},
+    {"LocalHost:0", LISTEN_REACH_LOOPBACK},   {"[::1]:0", LISTEN_REACH_LOOPBACK},
+    {"unix:/run/x", LISTEN_REACH_UNIX},       {"[::]:0", LISTEN_REACH_NETWORK},
+    {"0.0.0.0:0", LISTEN_REACH_NETWORK},      {"128.0.0.1:0", LISTEN_REACH_NETWORK},
+    {"host.example:0", LISTEN_REACH_NETWORK},
+};
+
+/* A listener of any reach but the network's is closed to strangers, on either option. */
+static void test_reaches(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof reaches / sizeof reaches[0]; i++) {
+        const char *const one[] = {reaches[i].text};
+        struct failure failure = {0};
+        bool open = reaches[i].reach == LISTEN_REACH_NETWORK;
+        enum error wanted = open ? ERROR_BAD_OPTION : ERROR_NONE;
+        assert_int_equal(read_texts(1, one, NULL, NULL, &failure), ERROR_NONE);
+        assert_int_equal(listen_reach_of(&listeners.rows[0].address), reaches[i].reach);
+        assert_int_equal(listeners_check_closed(&listeners, &failure), wanted);
+        const char *const good[] = {"127.0.0.1:0"};
+        assert_int_equal(read_texts(1, good, reaches[i].text, NULL, &failure), ERROR_NONE);
+        assert_int_equal(listeners_check_closed(&listeners, &failure), wanted);
+        if (open)
+            assert_non_null(strstr(failure.detail, "--metrics-listen"));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_reaches),
         cmocka_unit_test(test_sockets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

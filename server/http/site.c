@@ -1,0 +1,106 @@
+/* server/http/site.c: see site.h. Threads: pure functions. */
+#include "server/http/site.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <strings.h>
+
+#define LOOPBACK_NET 127 /* the first byte of IPv4's loopback addresses */
+
+struct piece {
+    const char *text; /* NULL: there is none */
+    size_t length;
+};
+
+/* A field's value without white space at its end. */
+static struct piece value_of(const struct http_guard_field *field)
+{
+    struct piece piece = {0};
+    if (field == NULL)
+        return piece;
+    piece = (struct piece){field->value, field->value_length};
+    while (piece.length > 0 &&
+           (piece.text[piece.length - 1] == ' ' || piece.text[piece.length - 1] == '\t'))
+        piece.length--;
+    return piece;
+}
+
+static struct piece host_of(const struct site_claims *claims)
+{
+    if (claims->authority != NULL)
+        return (struct piece){claims->authority, claims->authority_length};
+    return value_of(claims->host);
+}
+
+/* Without the port. */
+static struct piece name_of(struct piece host)
+{
+    const char *end =
+        memchr(host.text, host.length > 0 && host.text[0] == '[' ? ']' : ':', host.length);
+    if (end != NULL)
+        host.length = (size_t)(end - host.text) + (*end == ']');
+    return host;
+}
+
+static bool is_loopback(struct piece name)
+{
+    char copy[64];
+    struct in_addr ipv4;
+    if (http_guard_is(name.text, name.length, "localhost") ||
+        http_guard_is(name.text, name.length, "localhost.") ||
+        http_guard_is(name.text, name.length, "[::1]"))
+        return true;
+    if (name.length >= sizeof copy)
+        return false;
+    memcpy(copy, name.text, name.length);
+    copy[name.length] = '\0';
+    return inet_pton(AF_INET, copy, &ipv4) == 1 && ntohl(ipv4.s_addr) >> 24 == LOOPBACK_NET;
+}
+
+static bool is_listed(const struct option_list *hosts, struct piece name)
+{
+    for (int i = 0; hosts != NULL && i < hosts->count; i++)
+        if (http_guard_is(name.text, name.length, hosts->items[i]))
+            return true;
+    return false;
+}
+
+/* Whether a page's origin is the host that it sends its request to. */
+static bool is_same(struct piece origin, struct piece host)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (int i = 0; i < 2; i++) {
+        size_t length = strlen(schemes[i]);
+        if (host.length > 0 && origin.length == length + host.length &&
+            strncasecmp(origin.text, schemes[i], length) == 0 &&
+            strncasecmp(origin.text + length, host.text, host.length) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum error site_check(const struct site_rules *rules, const struct site_claims *claims,
+                      const char **why)
+{
+    struct piece host = host_of(claims), origin = value_of(claims->origin);
+    if (rules->loopback && !claims->any_host && host.text != NULL) {
+        struct piece name = name_of(host);
+        if (!is_loopback(name) && !is_listed(rules->hosts, name)) {
+            *why = "This address serves localhost, loopback addresses and the names of "
+                   "--allowed-hosts; the Host field names none of them.";
+            return ERROR_MISDIRECTED;
+        }
+    }
+    if (origin.text != NULL && !is_same(origin, host)) {
+        *why = "Pages of other sites are not served; the Origin field names another site than the "
+               "Host field.";
+        return ERROR_FORBIDDEN;
+    }
+    struct piece from = value_of(claims->fetch_site);
+    if (origin.text != NULL || from.text == NULL || claims->reads ||
+        http_guard_is(from.text, from.length, "same-origin") ||
+        http_guard_is(from.text, from.length, "none"))
+        return ERROR_NONE;
+    *why = "Pages of other sites are not served; Sec-Fetch-Site says that one has sent this.";
+    return ERROR_FORBIDDEN;
+}
