@@ -61,6 +61,10 @@ void handlers__openapi(struct exchange *x)
 
 /* ---- The status page ---- */
 
+/* Nothing is loaded, run or framed; the style is the page's own. */
+static const char page_policy[] = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+                                  "form-action 'none'; frame-ancestors 'none'";
+
 static const char page_head[] =
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>invertd</title>"
     "<meta name=\"viewport\" content=\"width=device-width\"><style>"
@@ -144,5 +148,8 @@ void handlers__status_page(struct exchange *x)
     put_methods(&page, handlers);
     put_commands(&page, x);
     text_puts(&page, page_tail);
-    handlers__reply_document(x, "text/html; charset=utf-8", &page);
+    struct exchange_reply reply;
+    handlers__reply_open(&reply, 200);
+    handlers__reply_field(&reply, "Content-Security-Policy", page_policy);
+    handlers__reply_text(x, &reply, "text/html; charset=utf-8", &page);
 }

@@ -48,6 +48,8 @@ static void make_response(struct http__connection *c, const struct exchange_repl
         good &= MHD_add_response_header(c->response, reply->fields[i].name,
                                         reply->fields[i].value) == MHD_YES;
     good &= MHD_add_response_header(c->response, "X-Request-Id", c->x.id) == MHD_YES;
+    /* Browsers take an answer for what its Content-Type says, and not for a page. */
+    good &= MHD_add_response_header(c->response, "X-Content-Type-Options", "nosniff") == MHD_YES;
     if (reply->close || c->final || c->http->draining)
         good &= MHD_add_response_header(c->response, "Connection", "close") == MHD_YES;
     if (!good) {

@@ -21,7 +21,7 @@ void http_raw_compose(struct text *text, const struct exchange_reply *reply, con
         text_puts(text, date);
     for (int i = 0; i < reply->field_count; i++)
         text_printf(text, "%s: %s\r\n", reply->fields[i].name, reply->fields[i].value);
-    text_printf(text, "X-Request-Id: %s\r\n\r\n", id);
+    text_printf(text, "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n\r\n", id);
     for (int i = 0; !head && i < reply->segment_count; i++)
         text_append(text, reply->segments[i].iov_base, reply->segments[i].iov_len);
 }

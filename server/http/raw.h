@@ -16,8 +16,8 @@
 
 #define HTTP_RAW_MAX (64 << 10) /* bytes of such an answer; a longer one is not sent */
 
-/* Appends status line, fields, `Connection: close`, X-Request-Id and body (not for HEAD) to text.
- */
+/* Appends status line, fields, `Connection: close`, X-Request-Id, X-Content-Type-Options and
+ * body (not for HEAD) to text. */
 void http_raw_compose(struct text *text, const struct exchange_reply *reply, const char *id,
                       bool head);
 /* Writes text without waiting. false when not all of it fitted into the socket's buffer. */

@@ -89,6 +89,27 @@ def test_pages_of_other_sites_cannot_read(daemon):
     assert preflight.header("Access-Control-Allow-Origin") is None
 
 
+@pytest.mark.parametrize("path, fields", [
+    ("/", []), ("/metrics", []), ("/livez", []), ("/v1/methods", []), ("/v2", []), ("/nowhere", []),
+    ("/v2/models/none", []), ("/v1/methods", ["Origin: null"]), ("*", [])])
+def test_browsers_do_not_guess_types(daemon, path, fields):
+    answer = ask(daemon, path, *fields, verb="OPTIONS" if path == "*" else "GET")
+    assert answer.headers("X-Content-Type-Options") == ["nosniff"]
+
+
+def test_inverses_are_not_guessed_either(daemon):
+    answer = daemon.talk(infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]}))
+    assert answer.status == 200
+    assert answer.headers("X-Content-Type-Options") == ["nosniff"]
+
+
+def test_the_page_cannot_be_framed_and_runs_nothing(daemon):
+    answer = ask(daemon, "/")
+    policy = answer.header("Content-Security-Policy")
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+    assert "script-src" not in policy and "<script" not in answer.text
+
+
 @pytest.mark.parametrize("path, status", [
     ("/v1%2fmethods", 404), ("/v1%2Fmethods", 404), ("/v1/%6dethods", 404), ("/%6Detrics", 404),
     ("/v1/method%73", 404), ("/v2/models/%6cu", 404), ("/%76%32", 404), ("/v1/%2e%2e/v2", 404),

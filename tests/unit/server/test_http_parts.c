@@ -110,6 +110,7 @@ static void test_raw(void **state)
     assert_non_null(strstr(text.data, "\r\nContent-Length: 7\r\n"));
     assert_non_null(strstr(text.data, "\r\nContent-Type: application/json\r\n"));
     assert_non_null(strstr(text.data, "\r\nConnection: close\r\n"));
+    assert_non_null(strstr(text.data, "\r\nX-Content-Type-Options: nosniff\r\n"));
     assert_non_null(strstr(text.data, "\r\nDate: "));
     assert_string_equal(strstr(text.data, "\r\n\r\n"), "\r\n\r\n{\"a\":1}");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
