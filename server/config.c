@@ -46,6 +46,12 @@ static const struct option_row rows[] = {
      .placeholder = "NAME",
      .help = "Names in the Host field, without port, that loopback listeners serve besides "
              "localhost and loopback addresses; others are answered 421."},
+    {.flag = "cors-origins",
+     .kind = OPTION_LIST,
+     .offset = FIELD(cors_origins),
+     .placeholder = "ORIGIN",
+     .help = "Sites whose pages may use this service, as https://app.example or "
+             "http://localhost:3000; pages of others are answered 403."},
     {.flag = "tls-cert",
      .kind = OPTION_TEXT,
      .offset = FIELD(tls_cert),
@@ -538,6 +544,8 @@ static enum error check(struct config *config, struct failure *failure)
         error = check_cpu(config->cpu, failure);
     if (error == ERROR_NONE)
         error = check_tls(config, failure);
+    if (error == ERROR_NONE)
+        error = site_check_origins(&config->cors_origins, failure);
     if (error == ERROR_NONE)
         error = proxy_list_read(&config->proxy_protocol, &config->proxies, failure);
     return error != ERROR_NONE ? error

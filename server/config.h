@@ -19,7 +19,7 @@
 #define CONFIG_ARENA_MIN (INT64_C(16) << 20)
 
 struct config {
-    struct option_list listen, allowed_hosts, proxy_protocol;
+    struct option_list listen, allowed_hosts, cors_origins, proxy_protocol;
     char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *cpu, *log_file,
         *access_log;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;

@@ -38,6 +38,20 @@ static struct MHD_Response *make_body(struct http__connection *c,
     return MHD_create_response_from_buffer(length, c->copy, MHD_RESPMEM_PERSISTENT);
 }
 
+/* What lets a page of a listed site read the answer. */
+static bool add_cors(struct http__connection *c)
+{
+    const struct option_list *origins = c->http->options.site.origins;
+    bool good = true;
+    if (origins != NULL && origins->count > 0)
+        good &= MHD_add_response_header(c->response, "Vary", "Origin") == MHD_YES;
+    if (c->cors == NULL)
+        return good;
+    good &= MHD_add_response_header(c->response, "Access-Control-Allow-Origin", c->cors) == MHD_YES;
+    return good &
+           (MHD_add_response_header(c->response, "Access-Control-Expose-Headers", "*") == MHD_YES);
+}
+
 static void make_response(struct http__connection *c, const struct exchange_reply *reply)
 {
     c->response = make_body(c, reply);
@@ -50,6 +64,7 @@ static void make_response(struct http__connection *c, const struct exchange_repl
     good &= MHD_add_response_header(c->response, "X-Request-Id", c->x.id) == MHD_YES;
     /* Browsers take an answer for what its Content-Type says, and not for a page. */
     good &= MHD_add_response_header(c->response, "X-Content-Type-Options", "nosniff") == MHD_YES;
+    good &= add_cors(c);
     if (reply->close || c->final || c->http->draining)
         good &= MHD_add_response_header(c->response, "Connection", "close") == MHD_YES;
     if (!good) {
@@ -85,7 +100,7 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
     bool in_body = c->phase == HTTP_BODY && !c->in_call;
     if (in_body || (c->phase == HTTP_HEAD && !c->early && c->frame.content_length > 0)) {
         text_init(&c->raw, HTTP_RAW_MAX);
-        http_raw_compose(&c->raw, reply, x->id, x->verb == EXCHANGE_HEAD);
+        http_raw_compose(&c->raw, reply, x->id, c->cors, x->verb == EXCHANGE_HEAD);
     }
     make_response(c, reply);
     if (in_body)

@@ -88,6 +88,7 @@ struct http__connection {
     char id[HTTP_ID_BYTES];    /* of the request, where the client gave none */
     char name[TLS_NAME_BYTES]; /* of the client, by its certificate; "": none */
 
+    const char *cors; /* the listed site whose page sent the request; NULL: none */
     struct http_guard_uri target;
     struct http_guard_frame frame;
     uint64_t first_deadline_ns; /* x.deadline_ns as the door set it */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 void http_raw_compose(struct text *text, const struct exchange_reply *reply, const char *id,
-                      bool head)
+                      const char *cors, bool head)
 {
     size_t length = 0;
     for (int i = 0; i < reply->segment_count; i++)
@@ -21,6 +21,8 @@ void http_raw_compose(struct text *text, const struct exchange_reply *reply, con
         text_puts(text, date);
     for (int i = 0; i < reply->field_count; i++)
         text_printf(text, "%s: %s\r\n", reply->fields[i].name, reply->fields[i].value);
+    if (cors != NULL)
+        text_printf(text, "Vary: Origin\r\nAccess-Control-Allow-Origin: %s\r\n", cors);
     text_printf(text, "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n\r\n", id);
     for (int i = 0; !head && i < reply->segment_count; i++)
         text_append(text, reply->segments[i].iov_base, reply->segments[i].iov_len);

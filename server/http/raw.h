@@ -16,10 +16,10 @@
 
 #define HTTP_RAW_MAX (64 << 10) /* bytes of such an answer; a longer one is not sent */
 
-/* Appends status line, fields, `Connection: close`, X-Request-Id, X-Content-Type-Options and
- * body (not for HEAD) to text. */
+/* cors: the site whose page may read it; NULL: none. Appends status line, fields, `Connection:
+ * close`, X-Request-Id, X-Content-Type-Options and body (not for HEAD) to text. */
 void http_raw_compose(struct text *text, const struct exchange_reply *reply, const char *id,
-                      bool head);
+                      const char *cors, bool head);
 /* Writes text without waiting. false when not all of it fitted into the socket's buffer. */
 bool http_raw_send(int fd, const struct text *text);
 

@@ -138,7 +138,7 @@ static const char *path_of(const char *url)
 
 /* Whether the request may have been sent by this client to this site, and in no other words than
  * the routes'. */
-static enum error check_site(const struct http__connection *c, const char *url, const char **why)
+static enum error check_site(struct http__connection *c, const char *url, const char **why)
 {
     const struct exchange *x = &c->x;
     struct site_claims claims = {
@@ -153,7 +153,7 @@ static enum error check_site(const struct http__connection *c, const char *url, 
         claims.authority_length = strcspn(claims.authority, "/");
     }
     if (!c->target.veiled)
-        return site_check(&c->http->options.site, &claims, why);
+        return site_check(&c->http->options.site, &claims, &c->cors, why);
     *why = "There is nothing at this path; send its letters, digits, -, ., _, ~ and slashes as "
            "they are.";
     return ERROR_NOT_FOUND;
@@ -164,6 +164,18 @@ static void answer_star(struct exchange *x)
 {
     static const struct exchange_reply reply = {
         .status = 204, .fields = {{"Allow", "GET, HEAD, POST, OPTIONS"}}, .field_count = 1};
+    exchange_answer(x, &reply);
+}
+
+/* A browser asks what a page of a listed site may send. */
+static void answer_preflight(struct exchange *x)
+{
+    static const struct exchange_reply reply = {
+        .status = 204,
+        .fields = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE"},
+                   {"Access-Control-Allow-Headers", "*, Authorization"},
+                   {"Access-Control-Max-Age", "600"}},
+        .field_count = 3};
     exchange_answer(x, &reply);
 }
 
@@ -180,6 +192,9 @@ static void offer(struct http__connection *c, const char *url, enum error error,
         handlers_refuse(x, ERROR_FULL,
                         "There are as many connections as are taken (--connections-max); use "
                         "fewer, or try again later.");
+    else if (x->verb == EXCHANGE_OPTIONS && c->cors != NULL &&
+             door_header(x, "Access-Control-Request-Method") != NULL)
+        answer_preflight(x);
     else if (x->verb == EXCHANGE_OPTIONS && strcmp(x->path, "*") == 0)
         answer_star(x);
     else
@@ -218,6 +233,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .listener = options->listener,
     };
     x->id = http__id(c, door_header(x, "X-Request-Id"));
+    c->cors = NULL;
     c->answered = false;
     c->early = error != ERROR_NONE || c->over || x->expect_continue || x->chunked ||
                x->content_length > DISCARD_MAX;

@@ -57,12 +57,33 @@ static bool is_loopback(struct piece name)
     return inet_pton(AF_INET, copy, &ipv4) == 1 && ntohl(ipv4.s_addr) >> 24 == LOOPBACK_NET;
 }
 
-static bool is_listed(const struct option_list *hosts, struct piece name)
+/* The text of the list that it is, in any case of letters; NULL: none. */
+static const char *find(const struct option_list *list, struct piece piece)
 {
-    for (int i = 0; hosts != NULL && i < hosts->count; i++)
-        if (http_guard_is(name.text, name.length, hosts->items[i]))
-            return true;
-    return false;
+    for (int i = 0; list != NULL && i < list->count; i++)
+        if (http_guard_is(piece.text, piece.length, list->items[i]))
+            return list->items[i];
+    return NULL;
+}
+
+enum error site_check_origins(const struct option_list *origins, struct failure *failure)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyz0123456789.-:[]"; /* as browsers write it */
+    for (int i = 0; i < origins->count; i++) {
+        const char *text = origins->items[i], *rest = text;
+        if (strncmp(text, "http://", 7) == 0)
+            rest = text + 7;
+        else if (strncmp(text, "https://", 8) == 0)
+            rest = text + 8;
+        if (rest == text || *rest == '\0' || rest[strspn(rest, plain)] != '\0')
+            return failure_set(failure, ERROR_BAD_OPTION,
+                               "--cors-origins \"%.80s\" is not allowed; give http:// or https://, "
+                               "a name in lower case, and the port if there is one, without a "
+                               "path.",
+                               text);
+    }
+    return ERROR_NONE;
 }
 
 /* Whether a page's origin is the host that it sends its request to. */
@@ -80,18 +101,22 @@ static bool is_same(struct piece origin, struct piece host)
 }
 
 enum error site_check(const struct site_rules *rules, const struct site_claims *claims,
-                      const char **why)
+                      const char **listed, const char **why)
 {
+    *listed = NULL;
     struct piece host = host_of(claims), origin = value_of(claims->origin);
     if (rules->loopback && !claims->any_host && host.text != NULL) {
         struct piece name = name_of(host);
-        if (!is_loopback(name) && !is_listed(rules->hosts, name)) {
+        if (!is_loopback(name) && find(rules->hosts, name) == NULL) {
             *why = "This address serves localhost, loopback addresses and the names of "
                    "--allowed-hosts; the Host field names none of them.";
             return ERROR_MISDIRECTED;
         }
     }
-    if (origin.text != NULL && !is_same(origin, host)) {
+    bool foreign = origin.text != NULL && !is_same(origin, host);
+    if (foreign)
+        *listed = find(rules->origins, origin);
+    if (foreign && *listed == NULL) {
         *why = "Pages of other sites are not served; the Origin field names another site than the "
                "Host field.";
         return ERROR_FORBIDDEN;

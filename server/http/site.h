@@ -5,9 +5,10 @@
  *
  * - A loopback listener serves loopback names and addresses, and names that are listed. A name that
  *   a page's owner has pointed at 127.0.0.1 (DNS rebinding) is none of them.
- * - A page of another site is refused. Browsers name the page's site in Origin, but not for every
- *   form; then Sec-Fetch-Site says so, which no page can change. Without Origin only what changes
- *   nothing (GET, HEAD, OPTIONS) is served to it, and no page can read such an answer.
+ * - A page of another site is refused, unless that is listed. Browsers name the page's site in
+ * Origin, but not for every form; then Sec-Fetch-Site says so, which no page can change. Without
+ * Origin only what changes nothing (GET, HEAD, OPTIONS) is served to it, and no page can read such
+ * an answer.
  *
  * Threads: pure functions. Cost: a few comparisons.
  */
@@ -23,8 +24,9 @@
 
 /* Of a door. */
 struct site_rules {
-    bool loopback;                   /* its listeners are loopback's */
-    const struct option_list *hosts; /* served there besides loopback's; NULL: none */
+    bool loopback;                     /* its listeners are loopback's */
+    const struct option_list *hosts;   /* served there besides loopback's; NULL: none */
+    const struct option_list *origins; /* whose pages may ask; NULL: none */
 };
 
 /* What a request says. The fields may be NULL. */
@@ -36,8 +38,14 @@ struct site_claims {
     bool any_host; /* served under any Host */
 };
 
-/* NONE, or MISDIRECTED, FORBIDDEN and a sentence that says why (constant text). */
+/* BAD_OPTION for what is no origin. */
+ERROR_MUST_CHECK enum error site_check_origins(const struct option_list *origins,
+                                               struct failure *failure);
+
+/* NONE, or MISDIRECTED, FORBIDDEN and a sentence that says why (constant text). *listed: the origin
+ * of another site, as listed, that the answer has to name; NULL: it names none. */
 ERROR_MUST_CHECK enum error site_check(const struct site_rules *rules,
-                                       const struct site_claims *claims, const char **why);
+                                       const struct site_claims *claims, const char **listed,
+                                       const char **why);
 
 #endif

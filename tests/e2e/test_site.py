@@ -12,7 +12,8 @@ HEALTH = ["/livez", "/readyz", "/v2/health/live", "/v2/health/ready"]
 
 @pytest.fixture(scope="module")
 def daemon():
-    with Daemon("--allowed-hosts", "gate.example,other.example") as one:
+    with Daemon("--allowed-hosts", "gate.example,other.example",
+                "--cors-origins", "https://app.example") as one:
         yield one
 
 
@@ -87,6 +88,38 @@ def test_pages_of_other_sites_cannot_read(daemon):
                     "Access-Control-Request-Method: POST", verb="OPTIONS")
     assert preflight.status == 403
     assert preflight.header("Access-Control-Allow-Origin") is None
+
+
+def test_pages_of_listed_sites_read_and_post(daemon):
+    origin = "Origin: https://app.example"
+    for path, status in ("/v1/methods", 200), ("/v2", 200), ("/nowhere", 404):
+        answer = ask(daemon, path, origin, "Sec-Fetch-Site: cross-site")
+        assert answer.status == status
+        assert answer.header("Access-Control-Allow-Origin") == "https://app.example"
+        assert "Origin" in answer.headers("Vary")
+    answer = ask(daemon, "/v1/invert", origin, "Content-Type: application/json", verb="POST",
+                 body=b'{"matrix":[[4,7],[2,6]]}')
+    assert answer.status == 200
+    assert answer.header("Access-Control-Allow-Origin") == "https://app.example"
+    assert answer.header("Access-Control-Expose-Headers") == "*"
+
+
+def test_preflight(daemon):
+    asks = "Access-Control-Request-Method: POST"
+    answer = ask(daemon, "/v1/invert", "Origin: https://app.example", asks, verb="OPTIONS")
+    assert answer.status == 204
+    assert answer.header("Access-Control-Allow-Origin") == "https://app.example"
+    assert "POST" in answer.header("Access-Control-Allow-Methods")
+    assert "Authorization" in answer.header("Access-Control-Allow-Headers")
+    plain = ask(daemon, "/v1/invert", verb="OPTIONS")
+    assert plain.header("Allow") == "POST, OPTIONS"
+    assert plain.header("Access-Control-Allow-Origin") is None
+    assert "Origin" in plain.headers("Vary")
+
+
+def test_bad_origins_are_refused():
+    result = run_once("--cors-origins", "https://app.example/")
+    assert result.returncode == 2 and "--cors-origins" in result.stderr, result
 
 
 @pytest.mark.parametrize("path, fields", [

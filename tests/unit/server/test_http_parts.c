@@ -105,11 +105,12 @@ static void test_raw(void **state)
     char heard[512] = {0};
     (void)state;
     text_init(&text, HTTP_RAW_MAX);
-    http_raw_compose(&text, &reply, "an-id", false);
+    http_raw_compose(&text, &reply, "an-id", "http://a.example", false);
     assert_non_null(strstr(text.data, "HTTP/1.1 408 \r\n"));
     assert_non_null(strstr(text.data, "\r\nContent-Length: 7\r\n"));
     assert_non_null(strstr(text.data, "\r\nContent-Type: application/json\r\n"));
     assert_non_null(strstr(text.data, "\r\nConnection: close\r\n"));
+    assert_non_null(strstr(text.data, "\r\nAccess-Control-Allow-Origin: http://a.example\r\n"));
     assert_non_null(strstr(text.data, "\r\nX-Content-Type-Options: nosniff\r\n"));
     assert_non_null(strstr(text.data, "\r\nDate: "));
     assert_string_equal(strstr(text.data, "\r\n\r\n"), "\r\n\r\n{\"a\":1}");
@@ -122,13 +123,13 @@ static void test_raw(void **state)
     close(pair[0]);
     text_free(&text);
 
-    http_raw_compose(&text, &reply, "an-id", true); /* HEAD: the length, not the body */
+    http_raw_compose(&text, &reply, "an-id", NULL, true); /* HEAD: the length, not the body */
     assert_non_null(strstr(text.data, "\r\nContent-Length: 7\r\n"));
     assert_string_equal(strstr(text.data, "\r\n\r\n"), "\r\n\r\n");
     text_free(&text);
 
     text_init(&text, 64); /* too long: nothing is sent */
-    http_raw_compose(&text, &reply, "an-id", false);
+    http_raw_compose(&text, &reply, "an-id", NULL, false);
     assert_false(http_raw_send(-1, &text));
     text_free(&text);
 }

@@ -5,17 +5,21 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/http/site.h"
 
 static char gate[] = "gate.example", address[] = "10.1.2.3";
 static char *listed[] = {gate, address};
+static char app[] = "https://app.example:81";
+static char *apps[] = {app};
+static const struct option_list origins = {apps, 1};
 static const struct option_list hosts = {listed, 2};
 
 static const struct row {
     const char *host, *origin, *fetch_site, *authority;
-    bool network, reads, any_host;
+    bool network, reads, any_host, listed;
     enum error error;
 } rows[] = {
     /* Hosts. */
@@ -57,6 +61,12 @@ static const struct row {
     {.host = "", .origin = "http://", .network = true, .error = ERROR_FORBIDDEN},
     {.host = NULL, .origin = "http://localhost", .error = ERROR_FORBIDDEN},
 
+    {.host = "localhost", .origin = "https://app.example:81", .listed = true},
+    {.host = "localhost", .origin = "HTTPS://App.example:81 ", .listed = true},
+    {.host = "localhost", .origin = "http://app.example:81", .error = ERROR_FORBIDDEN},
+    {.host = "localhost", .origin = "https://app.example", .error = ERROR_FORBIDDEN},
+    {.host = "localhost", .origin = "https://app.example:811", .error = ERROR_FORBIDDEN},
+
     /* Without Origin. */
     {.host = "localhost", .fetch_site = "same-origin"},
     {.host = "localhost", .fetch_site = "none "},
@@ -79,7 +89,7 @@ static void test_rows(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
         struct http_guard_field host, origin, fetch_site;
-        struct site_rules rules = {.loopback = !row->network, .hosts = &hosts};
+        struct site_rules rules = {.loopback = !row->network, .hosts = &hosts, .origins = &origins};
         struct site_claims claims = {
             .host = field(&host, row->host),
             .origin = field(&origin, row->origin),
@@ -89,11 +99,42 @@ static void test_rows(void **state)
             .reads = row->reads,
             .any_host = row->any_host,
         };
-        const char *why = NULL;
-        enum error error = site_check(&rules, &claims, &why);
+        const char *why = NULL, *named = "";
+        enum error error = site_check(&rules, &claims, &named, &why);
         if (error != row->error)
             fail_msg("row %zu: %d instead of %d", i, (int)error, (int)row->error);
         assert_int_equal(error != ERROR_NONE, why != NULL);
+        assert_ptr_equal(named, row->listed ? app : NULL);
+    }
+}
+
+static const struct {
+    const char *text;
+    enum error error;
+} texts[] = {
+    {"https://app.example:81", ERROR_NONE},
+    {"http://[::1]:3000", ERROR_NONE},
+    {"http://localhost", ERROR_NONE},
+    {"*", ERROR_BAD_OPTION},
+    {"null", ERROR_BAD_OPTION},
+    {"app.example", ERROR_BAD_OPTION},
+    {"http://", ERROR_BAD_OPTION},
+    {"https://a.example/", ERROR_BAD_OPTION},
+    {"https://A.example", ERROR_BAD_OPTION},
+    {"ftp://a.example", ERROR_BAD_OPTION},
+};
+
+static void test_origins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char copy[64], *items[] = {copy};
+        const struct option_list one = {items, 1};
+        struct failure failure = {0};
+        snprintf(copy, sizeof copy, "%s", texts[i].text);
+        assert_int_equal(site_check_origins(&one, &failure), texts[i].error);
+        if (texts[i].error != ERROR_NONE)
+            assert_non_null(strstr(failure.detail, copy));
     }
 }
 
@@ -101,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_origins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
