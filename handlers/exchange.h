@@ -89,7 +89,6 @@ struct exchange {
     enum exchange_verb verb;
     const char *path;       /* without query, percent-decoded; lent until end */
     int64_t content_length; /* -1: none given */
-    bool chunked;           /* Transfer-Encoding: chunked */
     bool expect_continue;
     uint32_t client;       /* a number for the peer: same peer, same number */
     const char *id;        /* of the request, as X-Request-Id has it; lent until end */

@@ -119,8 +119,7 @@ static enum error read_head(struct exchange *x, const struct inference_kind *kin
     int64_t max = x->handlers->services->limits.body_max_bytes;
     if (x->content_length < 0)
         return failure_set(failure, ERROR_LENGTH_REQUIRED,
-                           "Send the body with a Content-Length field; chunked bodies and bodies "
-                           "of unknown length are not taken.");
+                           "Send the body with a Content-Length field.");
     if (x->content_length > max)
         return failure_set(failure, ERROR_TOO_LARGE,
                            "The body has %lld bytes; at most %lld are taken (--request-max).",

@@ -118,10 +118,6 @@ struct index_body {
 
 void handlers__v2_index_begin(struct exchange *x)
 {
-    if (x->chunked) {
-        handlers__fail_with(x, ERROR_LENGTH_REQUIRED, "Send the body with a Content-Length field.");
-        return;
-    }
     if (x->content_length <= 0)
         return;
     if (x->content_length > INDEX_BODY_MAX) {

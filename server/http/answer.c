@@ -73,12 +73,17 @@ static void make_response(struct http__connection *c, const struct exchange_repl
     }
 }
 
-void http__answer_past_library(struct http__connection *c)
+void http__send_raw(struct http__connection *c)
 {
     if (c->session == NULL)
         (void)http_raw_send(c->fd, &c->raw);
     else if (!c->raw.failed && c->raw.data != NULL)
         (void)tls_send_last(c->session, c->raw.data, c->raw.length);
+}
+
+void http__answer_past_library(struct http__connection *c)
+{
+    http__send_raw(c);
     http__finish(c, false);
     http__move(c, HTTP_GONE);
     http__close_soon(c);

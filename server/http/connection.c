@@ -66,23 +66,52 @@ void http__on_connection(void *context, struct MHD_Connection *library, void **c
         close_connection(*connection);
 }
 
-void http__on_watched(void *context, uint64_t key, bool left)
+void http__on_watched(void *context, uint64_t key, enum watch_event event)
 {
     struct http *http = context;
     struct http__connection *c = http->connections[key & 0xffffffff];
     if (c == NULL || c->generation != key >> 32)
         return;
     http__handshake_wake(c);
-    if (!left)
+    if (event == WATCH_READABLE)
         return;
     c->left = true;
     if (c->phase != HTTP_WAIT) {
         http__set_deadline(c, http->deadlines[c->slot]); /* see there */
         return;
     }
+    if (event == WATCH_HALF_CLOSED) {
+        http__wait(c);
+        return;
+    }
     http__drop(c, true);
     http->stirred = true;
     MHD_resume_connection(c->library);
+}
+
+/* A client that has closed its sending side may still take the answer, or be gone: the system does
+ * not say, until something is sent. Clients have to take any interim response (RFC 9110, 15.2). One
+ * that is gone resets the connection, which the watch reports. */
+static void probe(struct http__connection *c)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    c->probed = true;
+    if (c->session == NULL)
+        (void)send(c->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    http__wait(c);
+}
+
+/* The answer is due, or the time for it is over. */
+static void end_wait(struct http__connection *c)
+{
+    if (c->answered) {
+        http__release(c);
+    } else if (c->http->now_ns < c->x.deadline_ns) {
+        probe(c);
+    } else {
+        handlers_expired(&c->x, HANDLERS_LATE_ANSWER);
+        assert(c->answered);
+    }
 }
 
 void http__on_deadline(struct http__connection *c)
@@ -107,11 +136,7 @@ void http__on_deadline(struct http__connection *c)
         http__answer_past_library(c);
         break;
     case HTTP_WAIT:
-        if (c->answered)
-            http__release(c);
-        else
-            handlers_expired(&c->x, HANDLERS_LATE_ANSWER);
-        assert(c->answered);
+        end_wait(c);
         break;
     case HTTP_HEAD:
     case HTTP_SENDING:

@@ -208,6 +208,11 @@ static void note(struct framing *framing, const struct http_guard_field *field,
     }
 }
 
+static bool is_length(const char *digits, size_t count)
+{
+    return count > 0 && count <= HTTP_GUARD_DIGITS_MAX && all_of(digits, count, DIGIT);
+}
+
 static const char *check_framing(const struct framing *framing, struct http_guard_frame *frame)
 {
     if (framing->lengths + framing->codings > 1)
@@ -229,7 +234,7 @@ static const char *check_framing(const struct framing *framing, struct http_guar
     if (framing->lengths == 1) {
         const char *digits = framing->length->value;
         size_t count = framing->length->value_length;
-        if (count == 0 || count > HTTP_GUARD_DIGITS_MAX || !all_of(digits, count, DIGIT))
+        if (!is_length(digits, count))
             return "The Content-Length must be one decimal number of 1 to 18 digits, without a "
                    "sign.";
         frame->content_length = 0;
@@ -277,4 +282,42 @@ enum error http_guard_check(const struct http_guard_head *head, struct http_guar
         return ERROR_NONE;
     *why = "The only expectation that is met here is 100-continue; leave the Expect field out.";
     return ERROR_EXPECTATION_FAILED;
+}
+
+/* A line of a head, without its end. */
+static bool is_bad_length_line(const char *line, size_t length)
+{
+    static const size_t name = sizeof "Content-Length" - 1;
+    if (length <= name || line[name] != ':' || !http_guard_is(line, name, "Content-Length"))
+        return false;
+    const char *value = line + name + 1, *end = line + length;
+    while (value < end && all_of(value, 1, BLANK))
+        value++;
+    while (value < end && all_of(end - 1, 1, BLANK))
+        end--;
+    return !is_length(value, (size_t)(end - value));
+}
+
+bool http_guard_has_bad_length(const char *uri)
+{
+    const char *end = uri + HTTP_GUARD_AHEAD;
+    const char *line = uri + strnlen(uri, HTTP_GUARD_AHEAD);
+    /* The library has put NULs over the blank before the version, and over the line's end. */
+    for (int i = 0; i < 2; i++) {
+        while (line < end && *line == '\0')
+            line++;
+        if (i == 0)
+            line += strnlen(line, (size_t)(end - line));
+    }
+    const char *feed;
+    while (line < end && (feed = memchr(line, '\n', (size_t)(end - line))) != NULL) {
+        size_t length = (size_t)(feed - line);
+        length -= length > 0 && feed[-1] == '\r';
+        if (length == 0 || *line == '\0')
+            return false; /* the end of the head, or of what has arrived */
+        if (is_bad_length_line(line, length))
+            return true;
+        line = feed + 1;
+    }
+    return false;
 }

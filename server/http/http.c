@@ -10,7 +10,9 @@
 
 #include "server/http/private.h"
 
-#define POOL_BYTES ((size_t)32 << 10)   /* the library's, a connection; cleared for each request */
+/* The library's, a connection; cleared for each request. Above 32 KiB it comes cleared, too, from
+ * the system: what has not arrived is NUL, see http_guard_has_bad_length. */
+#define POOL_BYTES ((size_t)36 << 10)
 #define DRIVE_ROUNDS 8                  /* before the queue is looked after */
 #define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
 #define SHORT_NS CLOCK_S /* how long requests wait for memory before others lose theirs */
@@ -43,7 +45,9 @@ static bool make_slots(struct http *http)
     http->deadlines = calloc((size_t)slots, sizeof *http->deadlines);
     http->connections = calloc((size_t)slots, sizeof(struct http__connection *));
     http->free_slots = calloc((size_t)slots, sizeof *http->free_slots);
-    if (http->deadlines == NULL || http->connections == NULL || http->free_slots == NULL)
+    http->waits = calloc((size_t)slots, sizeof *http->waits);
+    if (http->deadlines == NULL || http->connections == NULL || http->free_slots == NULL ||
+        http->waits == NULL)
         return false;
     while (http->free_count < http->slots) {
         http->free_slots[http->free_count] = http->slots - 1 - http->free_count;
@@ -144,6 +148,7 @@ void http_destroy(struct http **result)
     free(http->connections);
     free(http->deadlines);
     free(http->free_slots);
+    free(http->waits);
     free(http);
     *result = NULL;
 }
@@ -207,6 +212,22 @@ uint64_t http__second_a_mebibyte(int64_t bytes)
 
 /* ---- The loop's calls ---- */
 
+void http__suspend_later(struct http__connection *c)
+{
+    assert(c->phase == HTTP_WAIT && c->http->wait_count < c->http->slots);
+    c->http->waits[c->http->wait_count++] = c->slot;
+}
+
+static void suspend(struct http *http)
+{
+    for (uint32_t i = 0; i < http->wait_count; i++) {
+        struct http__connection *c = http->connections[http->waits[i]];
+        if (c->phase == HTTP_WAIT)
+            MHD_suspend_connection(c->library);
+    }
+    http->wait_count = 0;
+}
+
 bool http_drive(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG timeout = 0;
@@ -215,6 +236,7 @@ bool http_drive(struct http *http)
     for (int i = 0; i < DRIVE_ROUNDS; i++) {
         http->stirred = false;
         MHD_run(http->daemon);
+        suspend(http);
         http__handshakes_settle(http);
         if (MHD_get_timeout(http->daemon, &timeout) != MHD_YES || timeout != 0)
             return more;

@@ -15,7 +15,8 @@
  * What libmicrohttpd 0.9.75 wants to have done so: its sockets are edge-triggered, so it is run
  * until it has nothing ready; resuming does not wake it; an answer is accepted at the first call
  * or after the body, never between; after a short read it waits for the next edge, and misses an
- * end that had come already, so it gets a notice; it clears its whole memory pool after each
+ * end that had come already, so it gets a notice; a connection is suspended after it returns, see
+ * http__suspend_later; it clears its whole memory pool after each
  * request, so the pool is small; it keeps no absolute deadlines. Errors it finds itself (see
  * guard.h) it answers with a small HTML page and closes.
  *
@@ -70,6 +71,7 @@ struct http__connection {
     enum http__phase phase;
     bool over;           /* above the limit: answered 503 */
     bool left;           /* the client has closed its sending side */
+    bool probed;         /* and was sent an interim response, to find out whether it is there */
     bool final;          /* the next answer closes the connection */
     bool plain;          /* nothing unread is to be expected when it closes */
     bool in_call;        /* inside http__on_request: the library takes at once what is answered */
@@ -134,6 +136,8 @@ struct http {
     uint64_t *deadlines;                   /* [slots]: when to look at the connection; 0: never */
     struct http__connection **connections; /* [slots]; NULL: not made yet */
     uint32_t *free_slots;                  /* a stack */
+    uint32_t *waits;                       /* [slots]: to be suspended when the library returns */
+    uint32_t wait_count;
     uint32_t free_count;
 };
 
@@ -145,6 +149,10 @@ bool http__is_busy(const struct http__connection *c);    /* it has an exchange *
 bool http__is_reading(const struct http__connection *c); /* the library is */
 uint64_t http__key(const struct http__connection *c);    /* for the watch */
 bool http__is_paused(const struct http__connection *c);
+/* Suspends a connection that WAITs, once the library has returned: it then knows that it has
+ * nothing to read, and asks for the answer when it is resumed. Suspended inside its call, it may
+ * read first, find the end of a half-closed connection, and close it unanswered. */
+void http__suspend_later(struct http__connection *c);
 /* 0: none. The library soon hears of a client that left, whatever the deadline. */
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
 uint64_t http__second_a_mebibyte(int64_t bytes); /* in nanoseconds */
@@ -171,6 +179,8 @@ const char *http__peer_name(struct http__connection *c);
 void http__answer(struct exchange *x, const struct exchange_reply *reply);
 /* Gives the answer to the library. */
 enum MHD_Result http__send_answer(struct http__connection *c);
+/* Writes c->raw to the client, without waiting. */
+void http__send_raw(struct http__connection *c);
 /* Writes the answer in the middle of the body and lets the connection close. */
 void http__answer_past_library(struct http__connection *c);
 /* The library may ask for the answer of a connection that WAITs. */
@@ -193,6 +203,9 @@ void http__id_prefix_make(struct http *http);
 const char *http__id(struct http__connection *c, const char *given);
 
 /* ---- request.c: what the library calls ---- */
+
+/* Sets the deadline of a connection that WAITs. */
+void http__wait(struct http__connection *c);
 
 void *http__on_target(void *context, const char *uri, struct MHD_Connection *library);
 enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, const char *url,
@@ -222,7 +235,7 @@ bool http__crawls(const struct http__connection *c);
 void http__on_connection(void *context, struct MHD_Connection *library, void **connection,
                          enum MHD_ConnectionNotificationCode code);
 /* What the watch reports; key: as given to watch_add. */
-void http__on_watched(void *context, uint64_t key, bool left);
+void http__on_watched(void *context, uint64_t key, enum watch_event event);
 void http__on_deadline(struct http__connection *c);
 
 #endif

@@ -5,12 +5,16 @@
 #include <assert.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "server/http/private.h"
+#include "server/http/raw.h"
 
 #define SCHEME_LENGTH 7       /* of "http://" */
 #define DISCARD_MAX (1 << 20) /* refused bodies up to here are read, and the connection kept */
-#define EARLY_NS CLOCK_S      /* the smallest Retry-After */
+/* How long a client that has closed its sending side is taken to wait for its answer. */
+#define PROBE_NS CLOCK_S
+#define EARLY_NS CLOCK_S /* the smallest Retry-After */
 
 /* ---- What handlers ask ---- */
 
@@ -51,7 +55,7 @@ static void door_deadline_moved(struct exchange *x)
 {
     struct http__connection *c = (struct http__connection *)x;
     if (c->phase == HTTP_WAIT)
-        http__set_deadline(c, x->deadline_ns);
+        http__wait(c);
 }
 
 static const struct exchange_door door = {.header = door_header,
@@ -61,6 +65,22 @@ static const struct exchange_door door = {.header = door_header,
                                           .room_made = http__body_resume};
 
 /* ---- What the library calls ---- */
+
+/* Before the library does, see guard.h. It finds the sending side closed, and closes the rest. */
+static void refuse_length(struct http__connection *c)
+{
+    static const char text[] = "{\"error\":\"The Content-Length must be one decimal number.\"}\n";
+    const struct exchange_reply reply = {.status = 400,
+                                         .fields = {{"Content-Type", "application/json"}},
+                                         .field_count = 1,
+                                         .segments = {{(void *)(uintptr_t)text, sizeof text - 1}},
+                                         .segment_count = 1};
+    text_init(&c->raw, HTTP_RAW_MAX);
+    http_raw_compose(&c->raw, &reply, http__id(c, NULL), NULL, false);
+    http__send_raw(c);
+    text_free(&c->raw);
+    shutdown(c->fd, SHUT_WR);
+}
 
 void *http__on_target(void *context, const char *uri, struct MHD_Connection *library)
 {
@@ -76,6 +96,8 @@ void *http__on_target(void *context, const char *uri, struct MHD_Connection *lib
     c->target = http_guard_uri(uri);
     http__move(c, HTTP_HEAD);
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
+    if (http_guard_has_bad_length(uri))
+        refuse_length(c);
     return c;
 }
 
@@ -109,7 +131,11 @@ static enum error check_head(struct http__connection *c, const char *url, const 
     enum error error = http_guard_check(&head, &c->frame, why);
     if (c->field_count > HTTP_GUARD_FIELDS_MAX)
         c->field_count = HTTP_GUARD_FIELDS_MAX;
-    return error;
+    if (error != ERROR_NONE || !c->frame.chunked)
+        return error;
+    /* The library reads chunks leniently, and so may see another end than a proxy did. */
+    *why = "Bodies in chunks are not taken; send the body with a Content-Length field.";
+    return ERROR_LENGTH_REQUIRED;
 }
 
 static enum exchange_verb verb_of(const char *method)
@@ -224,7 +250,6 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .verb = verb_of(method),
         .path = path_of(url),
         .content_length = c->frame.content_length,
-        .chunked = c->frame.chunked,
         .expect_continue = c->frame.expect_continue,
         .client = c->peer.number,
         .peer_name = http__peer_name(c),
@@ -235,8 +260,8 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     x->id = http__id(c, door_header(x, "X-Request-Id"));
     c->cors = NULL;
     c->answered = false;
-    c->early = error != ERROR_NONE || c->over || x->expect_continue || x->chunked ||
-               x->content_length > DISCARD_MAX;
+    c->early =
+        error != ERROR_NONE || c->over || x->expect_continue || x->content_length > DISCARD_MAX;
     offer(c, url, error, why);
     http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
     if (c->answered && c->early)
@@ -283,6 +308,13 @@ static bool is_put_off(struct http__connection *c)
     return early;
 }
 
+void http__wait(struct http__connection *c)
+{
+    uint64_t by_ns = c->x.deadline_ns, probe_ns = c->http->now_ns + PROBE_NS;
+    bool may_probe = c->left && !c->probed && !c->frame.http_1_0;
+    http__set_deadline(c, may_probe && probe_ns < by_ns ? probe_ns : by_ns);
+}
+
 /* The body is complete. */
 static enum MHD_Result complete(struct http__connection *c)
 {
@@ -291,7 +323,7 @@ static enum MHD_Result complete(struct http__connection *c)
     if (c->answered && is_put_off(c)) {
         http__move(c, HTTP_WAIT);
         http__set_deadline(c, c->refused_ns);
-        MHD_suspend_connection(c->library);
+        http__suspend_later(c);
         return MHD_YES;
     }
     if (c->answered)
@@ -304,13 +336,10 @@ static enum MHD_Result complete(struct http__connection *c)
     c->in_call = false;
     if (c->answered)
         return http__send_answer(c);
-    if (c->left) {
-        http__drop(c, true);
-        return MHD_NO;
-    }
     http__move(c, HTTP_WAIT);
-    http__set_deadline(c, x->deadline_ns);
-    MHD_suspend_connection(c->library);
+    c->probed = false;
+    http__wait(c);
+    http__suspend_later(c);
     return MHD_YES;
 }
 
@@ -331,6 +360,8 @@ enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, 
     case HTTP_BODY:
     case HTTP_DISCARD:
         return complete(c);
+    case HTTP_WAIT:
+        return MHD_YES; /* about to be suspended */
     case HTTP_READY:
         return http__send_answer(c);
     default:
@@ -346,8 +377,6 @@ static bool count_refusal(struct http__connection *c)
     if (info == NULL)
         return false;
     http_count_refused(&c->http->count, (int)info->http_status);
-    if (!http__is_busy(c)) /* else http__finish logs it */
-        http__log(c, "other", (int)info->http_status, 0);
     return true;
 }
 

@@ -140,15 +140,22 @@ static void drop(struct watch *watch, int index)
         end(watch, index);
 }
 
-void watch_run(struct watch *watch, void (*on_event)(void *context, uint64_t key, bool left),
-               void *context)
+static enum watch_event event_of(uint32_t events)
+{
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+        return WATCH_GONE;
+    return (events & EPOLLRDHUP) != 0 ? WATCH_HALF_CLOSED : WATCH_READABLE;
+}
+
+void watch_run(struct watch *watch,
+               void (*on_event)(void *context, uint64_t key, enum watch_event event), void *context)
 {
     struct epoll_event events[EVENTS_MAX];
     int count = epoll_wait(watch->epoll_fd, events, EVENTS_MAX, 0), drops = 0;
     for (int i = 0; i < count; i++) {
         uint64_t key = events[i].data.u64;
         if ((key & LINGER_BIT) == 0)
-            on_event(context, key, (events[i].events & ~(uint32_t)EPOLLIN) != 0);
+            on_event(context, key, event_of(events[i].events));
         else if (watch->lingerers[key & ~LINGER_BIT].fd >= 0 && drops++ < DROPS_MAX)
             drop(watch, (int)(key & ~LINGER_BIT));
     }

@@ -40,10 +40,16 @@ void watch_reading(struct watch *watch, int fd, uint64_t key, bool on);
  * is shut here. */
 void watch_linger(struct watch *watch, int fd, uint64_t now_ns);
 
-/* Calls on_event(context, key, left) for each client that left since, and where reading is on for
- * each that sent something; key may be of a connection that is closed already, if it was closed
- * during this very call. */
-void watch_run(struct watch *watch, void (*on_event)(void *context, uint64_t key, bool left),
+enum watch_event {
+    WATCH_READABLE,    /* where reading is on for it */
+    WATCH_HALF_CLOSED, /* the client has closed its sending side, and perhaps the other one too */
+    WATCH_GONE         /* it takes no answer any more */
+};
+
+/* Calls on_event(context, key, event) for what happened since; key may be of a connection that is
+ * closed already, if it was closed during this very call. */
+void watch_run(struct watch *watch,
+               void (*on_event)(void *context, uint64_t key, enum watch_event event),
                void *context);
 /* Closes what has lingered for too long. Call it every 100 ms or so. */
 void watch_tick(struct watch *watch, uint64_t now_ns);

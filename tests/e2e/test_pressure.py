@@ -292,17 +292,57 @@ def test_unwanted_bodies_that_do_not_come():
 
 
 def test_half_closed_sockets(daemon):
-    """A client that closes its sending side has left; its connection is closed, nothing leaks."""
+    """A client that closes its sending side inside a request has left: nothing leaks."""
     connections = []
     for i in range(60):
         connection = daemon.connect()
-        connection.send(GOOD[: len(GOOD) * (i % 4) // 3] if i % 4 < 3 else GOOD)
+        connection.send(GOOD[: len(GOOD) * (i % 3) // 3])
         connection.socket.shutdown(1)
         connections.append(connection)
     for connection in connections:
         assert connection.ended(scaled_timeout(15))
         connection.close()
     assert daemon.talk(GOOD).status == 200
+
+
+def half_closing(daemon, request):
+    """Sends a request, closes the sending side, and gives all that comes back."""
+    with daemon.connect() as connection:
+        connection.send(request)
+        connection.socket.shutdown(1)
+        parts = iter(lambda: connection.socket.recv(1 << 18), b"")
+        return b"".join(parts)
+
+
+def test_half_closed_clients_are_answered(daemon):
+    """After a whole request, whatever its length, alone and in a crowd; with one status line."""
+    large = infer_bytes("lu", v2_binary, {"A": matrices.random(500, seed=3)[None]})
+    page = wire.request("GET", "/metrics")
+    wrong = wire.request("POST", "/v1/invert", b"{}", {"Content-Type": JSON})
+    for request, count, status in ((GOOD, 100, 200), (large, 5, 200), (page, 20, 200),
+                                   (wrong, 20, 400)):
+        answers = [half_closing(daemon, request) for _ in range(count)]
+        answers += at_once(count, lambda i: half_closing(daemon, request))
+        for answer in answers:
+            assert answer.startswith(b"HTTP/1.1 %d " % status), answer
+            assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.faults
+def test_half_closed_clients_wait_and_departed_ones_do_not():
+    """Work of a second and more: who is there is answered; who has gone is noticed, and costs
+    nothing more."""
+    with Daemon("--batch-deadline", "60s", fault=f"slow:{int(2.5e6)}") as daemon:
+        answer = half_closing(daemon, GOOD)
+        assert b"HTTP/1.1 200 " in answer, answer
+        with daemon.connect() as connection:
+            connection.send(GOOD)
+            time.sleep(0.2)
+
+        def noticed():
+            return daemon.metrics().total("invertd_cancelled_total", reason="client_left") == 1
+
+        wait_until(noticed, 2.2, "the client's leaving")
 
 
 # ---- Overload ----

@@ -124,12 +124,6 @@ static void test_index_refusals(void **state)
     handlers_begin(&f.x);
     assert_int_equal(f.answer.status, 413);
     fake_end(&f);
-    fake_request(&fake, &f, EXCHANGE_POST, "/v2/repository/index");
-    f.x.content_length = -1;
-    f.x.chunked = true;
-    handlers_begin(&f.x);
-    assert_int_equal(f.answer.status, 411);
-    fake_end(&f);
     fake_stop(&fake);
 }
 

@@ -70,13 +70,25 @@ static void test_later(void **state)
     assert_int_equal(http_busy(bed.http), 2);
     assert_int_equal(http_open(bed.http), 2);
 
-    /* The second leaves: its exchange ends, the first is answered all the same. */
-    shutdown(second, SHUT_WR);
+    /* A third leaves: its exchange ends when that shows. */
+    struct exchange *half = fake.waiting;
+    int third = call();
+    say(third, "GET /3 HTTP/1.1\r\nHost: h\r\n\r\n");
+    while (fake.run < 3)
+        turn();
+    close(third);
     while (fake.ended < 1)
         turn();
-    assert_int_equal(http_busy(bed.http), 1);
+    assert_int_equal(http_busy(bed.http), 2);
+    assert_int_equal(counted(METRIC_CANCELLED, "client_left", NULL), 1);
+
+    /* The second closes its sending side alone, and is answered as the first is. */
+    shutdown(second, SHUT_WR);
+    turn();
+    answer(half, 200);
     answer(waiting, 200);
     assert_true(http_stirred(bed.http));
+    assert_non_null(strstr(hear(second, "AAAAA"), "200 OK"));
     assert_non_null(strstr(hear(first, "AAAAA"), "200 OK"));
     assert_string_equal(hear(second, "<end>"), "<end>");
     close(first);

@@ -18,9 +18,12 @@
 static uint64_t left_keys[CROWD];
 static int left_count;
 
-static void on_left(void *context, uint64_t key, bool left)
+static enum watch_event last_event;
+
+static void on_left(void *context, uint64_t key, enum watch_event event)
 {
-    assert_true(left);
+    assert_int_not_equal(event, WATCH_READABLE);
+    last_event = event;
     assert_ptr_equal(context, &left_count);
     left_keys[left_count++] = key;
 }
@@ -51,8 +54,13 @@ static void test_leaving(void **state)
     run(watch);
     assert_int_equal(left_count, 1); /* once */
     assert_int_equal(left_keys[0], 42);
-    watch_forget(watch, pair[0]);
+    assert_int_equal(last_event, WATCH_HALF_CLOSED);
+    shutdown(pair[1], SHUT_RD);
     close(pair[1]);
+    run(watch);
+    assert_int_equal(left_count, 1);
+    assert_int_equal(last_event, WATCH_GONE);
+    watch_forget(watch, pair[0]);
     run(watch);
     assert_int_equal(left_count, 0);
     close(pair[0]);
