@@ -128,7 +128,7 @@ static int fill(scmp_filter_ctx filter, enum confine_list list)
     return status;
 }
 
-enum error confine(enum confine_list list, struct failure *failure)
+enum error confine_process(enum confine_list list, struct failure *failure)
 {
     assert(list == CONFINE_FRONT || list == CONFINE_ENGINE);
     int status = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : -errno;

@@ -32,6 +32,6 @@ enum confine_list {
 
 /* INTERNAL: the system does not do it (a kernel without seccomp, no memory); what it said is in the
  * words. Even then no new privileges come. */
-ERROR_MUST_CHECK enum error confine(enum confine_list list, struct failure *failure);
+ERROR_MUST_CHECK enum error confine_process(enum confine_list list, struct failure *failure);
 
 #endif

@@ -334,7 +334,7 @@ static void confine_front(struct daemon *daemon)
 {
     struct failure failure = {0};
     bool wanted = CONFINE_IS_BUILT && !daemon->config.no_seccomp;
-    bool confined = wanted && confine(CONFINE_FRONT, &failure) == ERROR_NONE;
+    bool confined = wanted && confine_process(CONFINE_FRONT, &failure) == ERROR_NONE;
     metric_set(metric_series(daemon->metrics, METRIC_SECCOMP, "front"), confined);
     if (wanted && !confined)
         log_line(LOG_WARNING, "the front is not confined", "why", LOG_STR, failure.detail, NULL);

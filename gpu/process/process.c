@@ -134,7 +134,7 @@ static void confine_self(struct engine_shared *shared)
     struct failure failure = {0};
     if (shared->confine == 0)
         return;
-    shared->confined = confine(CONFINE_ENGINE, &failure) == ERROR_NONE;
+    shared->confined = confine_process(CONFINE_ENGINE, &failure) == ERROR_NONE;
     if (shared->confined == 0)
         log_line(LOG_WARNING, "the engine is not confined", "why", LOG_STR, failure.detail, NULL);
 }

@@ -92,7 +92,7 @@ static bool is_same(struct piece origin, struct piece host)
     static const char *const schemes[] = {"http://", "https://"};
     for (int i = 0; i < 2; i++) {
         size_t length = strlen(schemes[i]);
-        if (host.length > 0 && origin.length == length + host.length &&
+        if (host.text != NULL && host.length > 0 && origin.length == length + host.length &&
             strncasecmp(origin.text, schemes[i], length) == 0 &&
             strncasecmp(origin.text + length, host.text, host.length) == 0)
             return true;

@@ -140,11 +140,12 @@ bool is_of(const variable &v, const char *function)
 void simt_spoil_static(const void *kernel)
 {
     pthread_once(&found, find_variables);
-    char *block = &simt_static_mark - mark_at;
+    /* As a number: it lies outside the mark, which the compiler knows the size of. */
+    uintptr_t block = (uintptr_t)&simt_static_mark - mark_at;
     const char *name = name_of(kernel);
     for (int i = 0; i < variable_count; i++) {
         const variable &v = variables[i];
         if (!v.kernel || !name || is_of(v, name))
-            memset(block + v.at, 0xff, v.bytes);
+            memset((void *)(block + v.at), 0xff, v.bytes);
     }
 }

@@ -145,7 +145,7 @@ static int try(enum confine_list list, int i)
 {
     struct failure failure;
     bool allowed = list == CONFINE_FRONT ? rows[i].front : rows[i].engine;
-    if (confine(list, &failure) != ERROR_NONE)
+    if (confine_process(list, &failure) != ERROR_NONE)
         return 2;
     if (list == CONFINE_ENGINE && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return 3;

@@ -293,10 +293,8 @@ static void test_length_ahead(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_length_ahead),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_length_ahead), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_escapes),      cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
