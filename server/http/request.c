@@ -69,7 +69,9 @@ static const struct exchange_door door = {.header = door_header,
 /* Before the library does, see guard.h. It finds the sending side closed, and closes the rest. */
 static void refuse_length(struct http__connection *c)
 {
-    static const char text[] = "{\"error\":\"The Content-Length must be one decimal number.\"}\n";
+    static const char text[] =
+        "{\"error\":\"The Content-Length must be one decimal number of 1 to 18 "
+        "digits, without a sign.\"}\n";
     const struct exchange_reply reply = {.status = 400,
                                          .fields = {{"Content-Type", "application/json"}},
                                          .field_count = 1,
@@ -377,6 +379,8 @@ static bool count_refusal(struct http__connection *c)
     if (info == NULL)
         return false;
     http_count_refused(&c->http->count, (int)info->http_status);
+    if (!http__is_busy(c)) /* else http__finish logs it */
+        http__log(c, "other", (int)info->http_status, 0);
     return true;
 }
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import struct
 import time
 
 import numpy as np
@@ -126,6 +127,7 @@ def test_a_line_for_who_leaves(tmp_path):
         with daemon.connect() as connection:
             connection.send(REQUEST.replace(b"\r\n", b"\r\nX-Request-Id: leaver\r\n", 1))
             time.sleep(0.2)
+            connection.socket.setsockopt(1, 13, struct.pack("ii", 1, 0))  # a reset: SO_LINGER
         assert with_id(path, "leaver")["status"] is None
 
 
