@@ -103,10 +103,9 @@ static void test_half_closed_in_a_pause(void **state)
     tear_down();
 }
 
-/* Bytes buy time, ten seconds at most. */
-static void test_least_rate(void **state)
+/* A client that sends ten bytes of a body, with a least rate of a MiB a second. */
+static int call_and_crawl(void)
 {
-    (void)state;
     struct http_limits limits = generous;
     limits.body_timeout_ns = 600000 * MS;
     limits.body_rate_min = 1 << 20;
@@ -114,6 +113,14 @@ static void test_least_rate(void **state)
     int client = call();
     say(client, POST "100000\r\n\r\n0123456789");
     turns(20 * MS);
+    return client;
+}
+
+/* Bytes buy time, ten seconds at most. */
+static void test_least_rate(void **state)
+{
+    (void)state;
+    int client = call_and_crawl();
     uint64_t start_ns = clock_now_ns();
     const char *heard = "";
     while (*heard == '\0' && clock_now_ns() < start_ns + 12 * CLOCK_S)
@@ -129,13 +136,7 @@ static void test_least_rate(void **state)
 static void test_late_byte(void **state)
 {
     (void)state;
-    struct http_limits limits = generous;
-    limits.body_timeout_ns = 600000 * MS;
-    limits.body_rate_min = 1 << 20;
-    set_up(limits);
-    int client = call();
-    say(client, POST "100000\r\n\r\n0123456789");
-    turns(20 * MS);
+    int client = call_and_crawl();
     usleep(10100000);
     say(client, "0");
     (void)http_drive(bed.http); /* the byte first, then the tick */
