@@ -189,7 +189,7 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
 static void try_to_enter(const struct exchange *x, struct failure *failure)
 {
     struct queue *queue = x->handlers->services->queue;
-    struct queue_room room = {.client = x->client};
+    struct queue_reservation room = {.client = x->client};
     struct failure refusal;
     if (queue_enter(queue, &room, &refusal) == ERROR_NONE)
         queue_leave(queue, &room);

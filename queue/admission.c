@@ -1,4 +1,4 @@
-/* queue/admission.c: which requests are admitted. What they hold of the arena is room.c's.
+/* queue/admission.c: which requests are admitted. What they hold of the arena is reservation.c's.
  *
  * A request is counted before any memory is taken for it, and uncounted when it ends. The counts
  * have a lock of their own: event loops come here twice a request, and must not wait for a batch
@@ -42,7 +42,7 @@ static struct queue_client **find_client(struct queue *queue, uint32_t number)
     return link;
 }
 
-static enum error enter_client(struct queue *queue, struct queue_room *room,
+static enum error enter_client(struct queue *queue, struct queue_reservation *room,
                                struct failure *failure)
 {
     int64_t max = queue->limits.client_requests_max;
@@ -63,14 +63,14 @@ static enum error enter_client(struct queue *queue, struct queue_room *room,
     return ERROR_NONE;
 }
 
-static void leave_client(struct queue *queue, struct queue_room *room)
+static void leave_client(struct queue *queue, struct queue_reservation *room)
 {
     struct queue_client *client = room->entry;
     assert(client != NULL && client->count > 0);
     room->entry = NULL;
     if (--client->count > 0)
         return;
-    assert(client->bytes == 0 && client->early_bytes == 0 && client->line.first == NULL);
+    assert(client->bytes == 0 && client->staged_bytes == 0 && client->line.first == NULL);
     struct queue_client **link = find_client(queue, room->client);
     assert(*link == client);
     *link = client->next;
@@ -79,7 +79,8 @@ static void leave_client(struct queue *queue, struct queue_room *room)
 
 /* ---- Requests ---- */
 
-static enum error enter(struct queue *queue, struct queue_room *room, struct failure *failure)
+static enum error enter(struct queue *queue, struct queue_reservation *room,
+                        struct failure *failure)
 {
     struct queue_admission *admission = &queue->admission;
     if (admission->draining)
@@ -97,7 +98,7 @@ static enum error enter(struct queue *queue, struct queue_room *room, struct fai
     if (error != ERROR_NONE)
         return error;
     admission->entered++;
-    queue__room_open(queue, room);
+    queue__reservation_open(queue, room);
     return ERROR_NONE;
 }
 
@@ -107,92 +108,92 @@ void queue_set_limits(struct queue *queue, const struct queue_limits *limits)
     queue->limits.requests_max = limits->requests_max;
     queue->limits.client_requests_max = limits->client_requests_max;
     queue->limits.client_bytes_max = limits->client_bytes_max;
-    struct queue_room *served = queue__room_serve(queue);
+    struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
-    queue__room_report(served);
+    queue__reservation_report(served);
 }
 
-enum error queue_enter(struct queue *queue, struct queue_room *room, struct failure *failure)
+enum error queue_enter(struct queue *queue, struct queue_reservation *room, struct failure *failure)
 {
-    assert(room->held_bytes == 0 && room->early_bytes == 0);
+    assert(room->held_bytes == 0 && room->staged_bytes == 0);
     pthread_mutex_lock(&queue->admission.lock);
     enum error error = enter(queue, room, failure);
     pthread_mutex_unlock(&queue->admission.lock);
     return error;
 }
 
-void queue_leave(struct queue *queue, struct queue_room *room)
+void queue_leave(struct queue *queue, struct queue_reservation *room)
 {
     pthread_mutex_lock(&queue->admission.lock);
     assert(queue->admission.entered > 0);
-    queue__room_remove(queue, room, room->held_bytes);
-    queue__room_remove_early(queue, room);
+    queue__reservation_remove(queue, room, room->held_bytes);
+    queue__reservation_remove_staging(queue, room);
     queue->admission.entered--;
     leave_client(queue, room);
-    struct queue_room *served = queue__room_serve(queue);
+    struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
-    queue__room_report(served);
+    queue__reservation_report(served);
 }
 
-bool queue_take(struct queue *queue, struct queue_room *room)
+bool queue_take(struct queue *queue, struct queue_reservation *room)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool taken = queue__room_take(queue, room);
+    bool taken = queue__reservation_take(queue, room);
     pthread_mutex_unlock(&queue->admission.lock);
     return taken;
 }
 
-bool queue_await_piece(struct queue *queue, struct queue_room *room)
+bool queue_await_piece(struct queue *queue, struct queue_reservation *room)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool changed = queue__room_await_piece(queue, room);
+    bool changed = queue__reservation_await_piece(queue, room);
     pthread_mutex_unlock(&queue->admission.lock);
     return changed;
 }
 
-bool queue_take_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+bool queue_take_staging(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool taken = queue__room_take_early(queue, room, bytes);
+    bool taken = queue__reservation_take_staging(queue, room, bytes);
     pthread_mutex_unlock(&queue->admission.lock);
     return taken;
 }
 
-void queue_leave_early(struct queue *queue, struct queue_room *room)
+void queue_leave_staging(struct queue *queue, struct queue_reservation *room)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    queue__room_remove_early(queue, room);
-    struct queue_room *served = queue__room_serve(queue);
+    queue__reservation_remove_staging(queue, room);
+    struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
-    queue__room_report(served);
+    queue__reservation_report(served);
 }
 
-bool queue_stop_waiting(struct queue *queue, struct queue_room *room)
+bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool waited = queue__room_stop_waiting(queue, room);
-    struct queue_room *served = waited ? queue__room_serve(queue) : NULL;
+    bool waited = queue__reservation_stop_waiting(queue, room);
+    struct queue_reservation *served = waited ? queue__reservation_serve(queue) : NULL;
     pthread_mutex_unlock(&queue->admission.lock);
-    queue__room_report(served);
+    queue__reservation_report(served);
     return waited;
 }
 
-enum error queue_reserve(struct queue *queue, struct queue_room *room, int64_t bytes,
+enum error queue_reserve(struct queue *queue, struct queue_reservation *room, int64_t bytes,
                          struct failure *failure)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    enum error error = queue__room_add(queue, room, bytes, failure);
+    enum error error = queue__reservation_add(queue, room, bytes, failure);
     pthread_mutex_unlock(&queue->admission.lock);
     return error;
 }
 
-void queue_unreserve(struct queue *queue, struct queue_room *room, int64_t bytes)
+void queue_unreserve(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    queue__room_remove(queue, room, bytes);
-    struct queue_room *served = queue__room_serve(queue);
+    queue__reservation_remove(queue, room, bytes);
+    struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
-    queue__room_report(served);
+    queue__reservation_report(served);
 }
 
 const _Atomic uint64_t *queue_short_since_ns(const struct queue *queue)

@@ -102,13 +102,13 @@ struct queue_item {
 
 /* A room that needs no more is small: it holds that from the start, and does not wait for large
  * ones. A connection costs the HTTP library as much again. */
-#define QUEUE_ROOM_SMALL (INT64_C(40) << 10)
+#define QUEUE_RESERVATION_SMALL (INT64_C(40) << 10)
 
 enum queue_waits {
     QUEUE_WAITS_NOT,
-    QUEUE_WAITS_WHOLE, /* for what it lacks of the arena */
-    QUEUE_WAITS_PIECE, /* for any change of the arena */
-    QUEUE_WAITS_EARLY  /* for early memory */
+    QUEUE_WAITS_WHOLE,  /* for what it lacks of the arena */
+    QUEUE_WAITS_PIECE,  /* for any change of the arena */
+    QUEUE_WAITS_STAGING /* for staging memory */
 };
 
 struct queue_client;
@@ -117,7 +117,7 @@ struct queue_limits {
     int64_t requests_max;        /* items queued or running; past it 503 */
     int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
     int64_t bytes_max;           /* of the arena, that all requests may hold; 0: no limit */
-    int64_t early_bytes_max;     /* outside the arena, for the first parts of bodies */
+    int64_t staging_bytes_max;   /* outside the arena, for the first parts of bodies */
     int64_t client_bytes_max;    /* a client's requests that would hold more wait for others' */
     int64_t batch_wait_ns;       /* how long a young batch may wait for more; 0: not at all */
     int64_t batch_matrices_max[QUEUE_CLASSES];
@@ -139,47 +139,49 @@ void queue_destroy(struct queue **queue); /* no item may be left */
 /* ---- Clients of the queue (handlers) ---- */
 
 /* What one request holds of memory. The queue counts; taking is the owner's affair. */
-struct queue_room {
+struct queue_reservation {
     /* The owner's, set before queue_enter. */
     uint32_t client;
     int64_t need_bytes; /* of the arena: all it is likely to hold; bytes_max at most */
     /* What it waited for is counted: once a wait. Any thread; outside the queue's locks. */
-    void (*on_room)(struct queue_room *room);
+    void (*on_room)(struct queue_reservation *room);
 
-    /* What is counted for it: of the arena, of early memory. The owner may read both while it does
-     * not wait. */
-    int64_t held_bytes, early_bytes;
+    /* What is counted for it: of the arena, of staging memory. The owner may read both while it
+     * does not wait. */
+    int64_t held_bytes, staged_bytes;
 
     /* The queue's own. */
     struct queue_client *entry;
     enum queue_waits waits;
-    int64_t early_wanted_bytes;
+    int64_t staging_wanted_bytes;
     uint64_t returns;
-    struct queue_room *before, *behind, *next_served;
+    struct queue_reservation *before, *behind, *next_served;
 };
 
 /* Counts a request in, before any memory is taken for it: FULL, DRAINING, NO_ENGINE or CLIENT_QUOTA
  * with words, or NONE. A small room is given all it needs, if that is there. The room is borrowed
  * until queue_leave, with which every success is paired, and which gives back what it holds. */
-ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, struct queue_room *room,
+ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, struct queue_reservation *room,
                                         struct failure *failure);
-void queue_leave(struct queue *queue, struct queue_room *room); /* it does not wait */
+void queue_leave(struct queue *queue, struct queue_reservation *room); /* it does not wait */
 /* Takes what the room lacks of the arena, all at once. false: it waits, and on_room comes. */
-ERROR_MUST_CHECK bool queue_take(struct queue *queue, struct queue_room *room);
+ERROR_MUST_CHECK bool queue_take(struct queue *queue, struct queue_reservation *room);
 /* Waits until more of the arena is given back: for who was given bytes and finds no piece so long.
  * true: some was since. */
-ERROR_MUST_CHECK bool queue_await_piece(struct queue *queue, struct queue_room *room);
-/* Takes early memory: for the first part of a body that has no part of the arena yet. */
-ERROR_MUST_CHECK bool queue_take_early(struct queue *queue, struct queue_room *room, int64_t bytes);
-void queue_leave_early(struct queue *queue, struct queue_room *room); /* gives all of it back */
+ERROR_MUST_CHECK bool queue_await_piece(struct queue *queue, struct queue_reservation *room);
+/* Takes staging memory: for the first part of a body that has no part of the arena yet. */
+ERROR_MUST_CHECK bool queue_take_staging(struct queue *queue, struct queue_reservation *room,
+                                         int64_t bytes);
+void queue_leave_staging(struct queue *queue,
+                         struct queue_reservation *room); /* gives all of it back */
 /* true: on_room will not come. false: it has come, or comes. */
-ERROR_MUST_CHECK bool queue_stop_waiting(struct queue *queue, struct queue_room *room);
+ERROR_MUST_CHECK bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room);
 /* Counts more bytes of the arena at once, for what was not foreseen; FULL with words. */
-ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, struct queue_room *room,
+ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, struct queue_reservation *room,
                                           int64_t bytes, struct failure *failure);
 /* Gives back some of them before queue_leave: for jobs, whose inputs go before their results do.
  * Requests give all back at their end. */
-void queue_unreserve(struct queue *queue, struct queue_room *room, int64_t bytes);
+void queue_unreserve(struct queue *queue, struct queue_reservation *room, int64_t bytes);
 /* Since when some request has waited for room, without a pause; 0: none waits. Lent for the queue's
  * life, for any thread. */
 const _Atomic uint64_t *queue_short_since_ns(const struct queue *queue);

@@ -138,7 +138,7 @@ struct queue_class {
 };
 
 struct queue_line {
-    struct queue_room *first, *last;
+    struct queue_reservation *first, *last;
 };
 
 /* One client's requests. */
@@ -147,7 +147,7 @@ struct queue_client {
     uint32_t client;
     int64_t count; /* requests under way */
     int64_t bytes; /* of the arena, that they hold */
-    int64_t early_bytes;
+    int64_t staged_bytes;
     struct queue_line line;            /* rooms that wait for the arena */
     struct queue_client *next_waiting; /* in line, while one waits */
 };
@@ -158,10 +158,10 @@ struct queue_admission {
     int64_t entered;
     struct queue_client *clients[QUEUE_HASH_SIZE];
 
-    /* room.c */
+    /* reservation.c */
     int64_t reserved_bytes, small_bytes; /* of the arena: of all rooms; of small ones */
-    int64_t early_bytes;
-    struct queue_line early_line;                    /* rooms that wait for early memory */
+    int64_t staged_bytes;
+    struct queue_line staging_line;                  /* rooms that wait for staging memory */
     struct queue_client *first_client, *last_client; /* in line for the arena */
     int64_t waiting;                                 /* rooms, for either */
     uint64_t returns;                                /* how often memory was given back */
@@ -231,20 +231,22 @@ struct queue {
 void queue__admission_init(struct queue_admission *admission);
 void queue__admission_fini(struct queue_admission *admission);
 
-/* room.c, under the admission's lock; see queue_take and the like. */
-void queue__room_open(struct queue *queue, struct queue_room *room); /* room->entry is set */
-bool queue__room_take(struct queue *queue, struct queue_room *room);
-bool queue__room_take_early(struct queue *queue, struct queue_room *room, int64_t bytes);
-bool queue__room_await_piece(struct queue *queue, struct queue_room *room);
-bool queue__room_stop_waiting(struct queue *queue, struct queue_room *room);
-enum error queue__room_add(struct queue *queue, struct queue_room *room, int64_t bytes,
-                           struct failure *failure);
-void queue__room_remove(struct queue *queue, struct queue_room *room, int64_t bytes);
-void queue__room_remove_early(struct queue *queue, struct queue_room *room);
-/* After memory was given back: the rooms that were given some. queue__room_report calls their
- * on_room, and needs no lock. */
-struct queue_room *queue__room_serve(struct queue *queue);
-void queue__room_report(struct queue_room *served);
+/* reservation.c, under the admission's lock; see queue_take and the like. */
+void queue__reservation_open(struct queue *queue,
+                             struct queue_reservation *room); /* room->entry is set */
+bool queue__reservation_take(struct queue *queue, struct queue_reservation *room);
+bool queue__reservation_take_staging(struct queue *queue, struct queue_reservation *room,
+                                     int64_t bytes);
+bool queue__reservation_await_piece(struct queue *queue, struct queue_reservation *room);
+bool queue__reservation_stop_waiting(struct queue *queue, struct queue_reservation *room);
+enum error queue__reservation_add(struct queue *queue, struct queue_reservation *room,
+                                  int64_t bytes, struct failure *failure);
+void queue__reservation_remove(struct queue *queue, struct queue_reservation *room, int64_t bytes);
+void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *room);
+/* After memory was given back: the rooms that were given some. queue__reservation_report calls
+ * their on_room, and needs no lock. */
+struct queue_reservation *queue__reservation_serve(struct queue *queue);
+void queue__reservation_report(struct queue_reservation *served);
 
 /* queue.c: moves what was submitted to its waiting lists. */
 void queue__take_in(struct queue *queue);

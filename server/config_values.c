@@ -14,7 +14,7 @@
 #define HOST_MATRICES 4096
 #define CUDA_MATRICES (1 << 18)
 
-#define EARLY_BYTES (INT64_C(64) << 20) /* for the first parts of bodies, outside the arena */
+#define STAGING_BYTES (INT64_C(64) << 20) /* for the first parts of bodies, outside the arena */
 
 static int at_least_one(int64_t count)
 {
@@ -44,7 +44,7 @@ struct queue_limits config_queue_limits(const struct config *config)
         .requests_max = config->queue_max,
         .client_requests_max = config->client_requests_max,
         .bytes_max = config->arena_size_bytes,
-        .early_bytes_max = EARLY_BYTES,
+        .staging_bytes_max = STAGING_BYTES,
         .client_bytes_max =
             config->client_bytes_max != 0 ? config->client_bytes_max : config->arena_size_bytes / 2,
         .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,

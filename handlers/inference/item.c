@@ -102,7 +102,7 @@ static int64_t need_bytes(const struct item_memory *memory, const struct item_he
     return guess > memory->body_whole ? guess : memory->body_whole;
 }
 
-static void on_room(struct queue_room *room)
+static void on_room(struct queue_reservation *room)
 {
     struct item *item = (struct item *)((char *)room - offsetof(struct item, memory.room));
     item->source.on_room(item->source.context);

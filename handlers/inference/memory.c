@@ -16,11 +16,11 @@
 #include "base/checked.h"
 
 #define SLOT_MIN 4096 /* small takes share a slot */
-/* Early memory: a part of the slot that the body is going to have, within limits, in steps. */
-#define EARLY_SHARE 32
-#define EARLY_MIN (INT64_C(32) << 10)
-#define EARLY_MAX (INT64_C(8) << 20)
-#define EARLY_FACTOR 4
+/* Staging memory: a part of the slot that the body is going to have, within limits, in steps. */
+#define STAGING_SHARE 32
+#define STAGING_MIN (INT64_C(32) << 10)
+#define STAGING_MAX (INT64_C(8) << 20)
+#define STAGING_FACTOR 4
 
 static void *take_for_codec(struct proto_space *space, int64_t bytes)
 {
@@ -36,17 +36,17 @@ void handlers__memory_init(struct item_memory *memory, struct arena *arena, stru
     memory->queue = queue;
 }
 
-static void free_early(struct item_memory *memory)
+static void free_staging(struct item_memory *memory)
 {
-    free(memory->early);
-    memory->early = NULL;
-    memory->early_room = 0;
+    free(memory->staging);
+    memory->staging = NULL;
+    memory->staging_bytes = 0;
 }
 
 void handlers__memory_free(struct item_memory *memory)
 {
     assert(memory->held_bytes <= memory->room.held_bytes);
-    free_early(memory);
+    free_staging(memory);
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
     memory->count = 0;
@@ -128,12 +128,12 @@ enum error handlers__memory_plan(struct item_memory *memory, int64_t length, int
     return ERROR_NONE;
 }
 
-/* How much of the body early memory may have. */
-static int64_t early_max(const struct item_memory *memory)
+/* How much of the body staging memory may have. */
+static int64_t staging_max(const struct item_memory *memory)
 {
-    int64_t part = memory->body_whole / EARLY_SHARE;
-    part = part > EARLY_MIN ? part : EARLY_MIN;
-    return part < EARLY_MAX ? part : EARLY_MAX;
+    int64_t part = memory->body_whole / STAGING_SHARE;
+    part = part > STAGING_MIN ? part : STAGING_MIN;
+    return part < STAGING_MAX ? part : STAGING_MAX;
 }
 
 static bool has_slot(const struct item_memory *memory)
@@ -155,18 +155,18 @@ static bool place_body(struct item_memory *memory)
     memory->held_bytes = (int64_t)slot->bytes;
     memory->next = body + memory->body_bytes;
     memory->end = memory->body_alone ? memory->next : start + slot->bytes;
-    if (memory->early == NULL)
+    if (memory->staging == NULL)
         return true;
-    int64_t came = memory->early_room;
-    memcpy(body, memory->early, (size_t)(came < memory->body_bytes ? came : memory->body_bytes));
-    free_early(memory);
-    queue_leave_early(memory->queue, &memory->room);
+    int64_t came = memory->staging_bytes;
+    memcpy(body, memory->staging, (size_t)(came < memory->body_bytes ? came : memory->body_bytes));
+    free_staging(memory);
+    queue_leave_staging(memory->queue, &memory->room);
     return true;
 }
 
 bool handlers__memory_settle(struct item_memory *memory)
 {
-    struct queue_room *room = &memory->room;
+    struct queue_reservation *room = &memory->room;
     if (room->held_bytes < room->need_bytes && !queue_take(memory->queue, room))
         return false;
     while (!has_slot(memory) && !place_body(memory))
@@ -175,39 +175,39 @@ bool handlers__memory_settle(struct item_memory *memory)
     return true;
 }
 
-static bool grow_early(struct item_memory *memory, int64_t bytes)
+static bool grow_staging(struct item_memory *memory, int64_t bytes)
 {
-    struct queue_room *room = &memory->room;
-    int64_t step = EARLY_MIN;
+    struct queue_reservation *room = &memory->room;
+    int64_t step = STAGING_MIN;
     while (step < bytes)
-        step *= EARLY_FACTOR;
-    if (step > room->early_bytes &&
-        !queue_take_early(memory->queue, room, step - room->early_bytes))
+        step *= STAGING_FACTOR;
+    if (step > room->staged_bytes &&
+        !queue_take_staging(memory->queue, room, step - room->staged_bytes))
         return false;
-    unsigned char *early = realloc(memory->early, (size_t)room->early_bytes);
-    if (early == NULL)
+    unsigned char *staging = realloc(memory->staging, (size_t)room->staged_bytes);
+    if (staging == NULL)
         return handlers__memory_settle(memory); /* the system's memory is gone, not the arena */
-    memory->early = early;
-    memory->early_room = room->early_bytes;
+    memory->staging = staging;
+    memory->staging_bytes = room->staged_bytes;
     return true;
 }
 
 bool handlers__memory_grow(struct item_memory *memory, int64_t bytes)
 {
     assert(bytes >= 0 && bytes <= memory->body_bytes);
-    if (has_slot(memory) || bytes <= memory->early_room)
+    if (has_slot(memory) || bytes <= memory->staging_bytes)
         return true;
-    bool is_early = memory->room.held_bytes == 0 && bytes <= early_max(memory);
-    return is_early ? grow_early(memory, bytes) : handlers__memory_settle(memory);
+    bool is_staged = memory->room.held_bytes == 0 && bytes <= staging_max(memory);
+    return is_staged ? grow_staging(memory, bytes) : handlers__memory_settle(memory);
 }
 
 unsigned char *handlers__memory_body(const struct item_memory *memory, int64_t *room_bytes)
 {
-    *room_bytes = has_slot(memory) ? memory->body_bytes : memory->early_room;
+    *room_bytes = has_slot(memory) ? memory->body_bytes : memory->staging_bytes;
     if (*room_bytes > memory->body_bytes)
         *room_bytes = memory->body_bytes;
     if (!has_slot(memory))
-        return memory->early;
+        return memory->staging;
     return arena_base(memory->arena) + memory->slots[0].offset_bytes + memory->body_before;
 }
 

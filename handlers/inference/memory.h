@@ -1,10 +1,10 @@
 /* handlers/inference/memory.h: the arena slots of one item, and the codecs' space over them.
  *
  * A body is given memory by what has come of it, never by what was announced. Its first part lies
- * in early memory, from malloc, which grows with it; then it gets its slot, all of it, and the
+ * in staging memory, from malloc, which grows with it; then it gets its slot, all of it, and the
  * first part is copied there. A small body gets its slot at once. Later takes come from the front
  * of the newest slot; a slot too short is followed by another. All slots go back together, but the
- * body's may go before. The queue counts what requests hold (struct queue_room).
+ * body's may go before. The queue counts what requests hold (struct queue_reservation).
  *
  * Threads: the item's.
  */
@@ -21,16 +21,16 @@
 
 struct item_memory {
     struct proto_space space;
-    struct arena *arena;       /* borrowed, as the queue is */
-    struct queue *queue;       /* which counts for the client */
-    unsigned char *next, *end; /* what is left of the newest slot */
-    struct queue_room room;    /* all slots together hold no more than it */
-    int64_t held_bytes;        /* by the slots */
+    struct arena *arena;           /* borrowed, as the queue is */
+    struct queue *queue;           /* which counts for the client */
+    unsigned char *next, *end;     /* what is left of the newest slot */
+    struct queue_reservation room; /* all slots together hold no more than it */
+    int64_t held_bytes;            /* by the slots */
     int count;
     bool body_alone;                                /* nothing else lies in the body's slot */
     int64_t body_before, body_bytes, body_whole;    /* of its slot: unused, body, all of it */
-    unsigned char *early;                           /* [early_room], or NULL */
-    int64_t early_room;                             /* it may lag behind room.early_bytes */
+    unsigned char *staging;                         /* [staging_bytes], or NULL */
+    int64_t staging_bytes;                          /* it may lag behind room.staged_bytes */
     struct arena_slot slots[HANDLERS_MEMORY_SLOTS]; /* the body's first */
     int64_t wanted_bytes;   /* of all slots, when one was refused for being too large */
     struct failure refusal; /* why no slot was added when one was last asked for */

@@ -26,8 +26,8 @@ struct queue {
     int64_t bytes_max;              /* what requests may reserve together; 0: anything */
     _Atomic int64_t reserved_bytes; /* the pool's threads reserve too */
     bool is_short;                  /* every room has to wait */
-    struct queue_room *waiting;
-    int64_t early_bytes;
+    struct queue_reservation *waiting;
+    int64_t staged_bytes;
     struct queue_item *items[FAKE_ITEMS];
     int count, cancels;
     bool cancel_at_once; /* queue_cancel calls on_done before it returns */
@@ -35,7 +35,7 @@ struct queue {
 };
 
 /* Whether so many bytes more are within the bound; then they are counted. */
-static bool fake_count(struct queue *queue, struct queue_room *room, int64_t bytes)
+static bool fake_count(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
     if (queue->bytes_max > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_max)
         return false;
@@ -44,7 +44,7 @@ static bool fake_count(struct queue *queue, struct queue_room *room, int64_t byt
     return true;
 }
 
-enum error queue_reserve(struct queue *queue, struct queue_room *room, int64_t bytes,
+enum error queue_reserve(struct queue *queue, struct queue_reservation *room, int64_t bytes,
                          struct failure *failure)
 {
     assert_int_equal(room->client, 5);
@@ -53,14 +53,14 @@ enum error queue_reserve(struct queue *queue, struct queue_room *room, int64_t b
     return ERROR_NONE;
 }
 
-void queue_unreserve(struct queue *queue, struct queue_room *room, int64_t bytes)
+void queue_unreserve(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
     assert_true(room->held_bytes >= bytes);
     room->held_bytes -= bytes;
     assert_true(atomic_fetch_sub(&queue->reserved_bytes, bytes) >= bytes);
 }
 
-static bool fake_wait(struct queue *queue, struct queue_room *room, enum queue_waits what)
+static bool fake_wait(struct queue *queue, struct queue_reservation *room, enum queue_waits what)
 {
     assert_null(queue->waiting);
     queue->waiting = room;
@@ -68,35 +68,35 @@ static bool fake_wait(struct queue *queue, struct queue_room *room, enum queue_w
     return false;
 }
 
-bool queue_take(struct queue *queue, struct queue_room *room)
+bool queue_take(struct queue *queue, struct queue_reservation *room)
 {
     if (!queue->is_short && fake_count(queue, room, room->need_bytes - room->held_bytes))
         return true;
     return fake_wait(queue, room, QUEUE_WAITS_WHOLE);
 }
 
-bool queue_await_piece(struct queue *queue, struct queue_room *room)
+bool queue_await_piece(struct queue *queue, struct queue_reservation *room)
 {
     return fake_wait(queue, room, QUEUE_WAITS_PIECE);
 }
 
-bool queue_take_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+bool queue_take_staging(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
-    room->early_wanted_bytes = bytes;
+    room->staging_wanted_bytes = bytes;
     if (queue->is_short)
-        return fake_wait(queue, room, QUEUE_WAITS_EARLY);
-    room->early_bytes += bytes;
-    queue->early_bytes += bytes;
+        return fake_wait(queue, room, QUEUE_WAITS_STAGING);
+    room->staged_bytes += bytes;
+    queue->staged_bytes += bytes;
     return true;
 }
 
-void queue_leave_early(struct queue *queue, struct queue_room *room)
+void queue_leave_staging(struct queue *queue, struct queue_reservation *room)
 {
-    queue->early_bytes -= room->early_bytes;
-    room->early_bytes = 0;
+    queue->staged_bytes -= room->staged_bytes;
+    room->staged_bytes = 0;
 }
 
-bool queue_stop_waiting(struct queue *queue, struct queue_room *room)
+bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room)
 {
     bool waited = queue->waiting == room;
     if (waited)
@@ -107,34 +107,34 @@ bool queue_stop_waiting(struct queue *queue, struct queue_room *room)
 /* Gives the room that waits what it waits for. */
 static inline void fake_give_room(struct queue *queue)
 {
-    struct queue_room *room = queue->waiting;
+    struct queue_reservation *room = queue->waiting;
     assert_non_null(room);
     queue->waiting = NULL;
     if (room->waits == QUEUE_WAITS_WHOLE)
         assert_true(fake_count(queue, room, room->need_bytes - room->held_bytes));
-    if (room->waits == QUEUE_WAITS_EARLY) {
-        room->early_bytes += room->early_wanted_bytes;
-        queue->early_bytes += room->early_wanted_bytes;
+    if (room->waits == QUEUE_WAITS_STAGING) {
+        room->staged_bytes += room->staging_wanted_bytes;
+        queue->staged_bytes += room->staging_wanted_bytes;
     }
     room->waits = QUEUE_WAITS_NOT;
     room->on_room(room);
 }
 
-enum error queue_enter(struct queue *queue, struct queue_room *room, struct failure *failure)
+enum error queue_enter(struct queue *queue, struct queue_reservation *room, struct failure *failure)
 {
     assert_int_equal(room->client, 5);
     if (queue->enter_error != ERROR_NONE)
         return failure_set(failure, queue->enter_error, "no entry");
-    if (!queue->is_short && room->need_bytes <= QUEUE_ROOM_SMALL)
+    if (!queue->is_short && room->need_bytes <= QUEUE_RESERVATION_SMALL)
         (void)fake_count(queue, room, room->need_bytes);
     queue->entered++;
     return ERROR_NONE;
 }
 
-void queue_leave(struct queue *queue, struct queue_room *room)
+void queue_leave(struct queue *queue, struct queue_reservation *room)
 {
     assert_ptr_not_equal(queue->waiting, room);
-    queue_leave_early(queue, room);
+    queue_leave_staging(queue, room);
     queue_unreserve(queue, room, room->held_bytes);
     queue->left++;
     assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);

@@ -32,7 +32,7 @@ struct bench {
     struct engine_shared *shared, *spare_shared;
     struct queue_lane *lane, *spare;
     struct order *orders;
-    struct queue_room rooms[16]; /* of those who entered; a free one's entry is NULL */
+    struct queue_reservation rooms[16]; /* of those who entered; a free one's entry is NULL */
 };
 
 static int completed;
@@ -131,7 +131,7 @@ static inline enum error enter(struct bench *bench, uint32_t client, struct fail
     while (bench->rooms[i].entry != NULL)
         i++;
     assert_true(i < 16);
-    bench->rooms[i] = (struct queue_room){.client = client};
+    bench->rooms[i] = (struct queue_reservation){.client = client};
     return queue_enter(bench->queue, &bench->rooms[i], failure);
 }
 

@@ -229,7 +229,7 @@ static void *run_submitter(void *context)
     struct queue *queue = crowd->bench.queue;
     struct failure failure;
     for (int round = 0; round < ROUNDS; round++) {
-        struct queue_room room = {.client = 7, .need_bytes = 512};
+        struct queue_reservation room = {.client = 7, .need_bytes = 512};
         bool entered = queue_enter(queue, &room, &failure) == ERROR_NONE;
         for (int i = 0; i < ROUND_ITEMS; i++) {
             int number = round * ROUND_ITEMS + i;

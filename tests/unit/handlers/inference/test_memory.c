@@ -10,7 +10,7 @@ static struct queue queue;
 static struct item_memory memory;
 static int rooms_made;
 
-static void on_room(struct queue_room *room)
+static void on_room(struct queue_reservation *room)
 {
     assert_ptr_equal(room, &memory.room);
     rooms_made++;
@@ -36,7 +36,7 @@ static void end(void)
     queue_leave(&queue, &memory.room);
     assert_int_equal(arena_used_bytes(arena), 0);
     assert_int_equal(queue.reserved_bytes, 0);
-    assert_int_equal(queue.early_bytes, 0);
+    assert_int_equal(queue.staged_bytes, 0);
 }
 
 static void test_takes(void **state)
@@ -111,13 +111,13 @@ static void test_too_large(void **state)
     }
 }
 
-/* A long body lies in early memory first, and in the arena before it is all there; what has come
+/* A long body lies in staging memory first, and in the arena before it is all there; what has come
  * is never lost. */
 static void test_long_body(void **state)
 {
     (void)state;
     const int64_t length = 1 << 20, piece = 10000;
-    int64_t room_bytes, early_most = 0;
+    int64_t room_bytes, staged_most = 0;
     begin(length, 0, length);
     for (int64_t at = 0; at < length; at += piece) {
         int64_t bytes = length - at < piece ? length - at : piece;
@@ -125,12 +125,12 @@ static void test_long_body(void **state)
         unsigned char *body = handlers__memory_body(&memory, &room_bytes);
         assert_true(room_bytes >= at + bytes && room_bytes <= length);
         assert_true(queue.reserved_bytes == 0 || at > 0);
-        early_most = queue.early_bytes > early_most ? queue.early_bytes : early_most;
+        staged_most = queue.staged_bytes > staged_most ? queue.staged_bytes : staged_most;
         for (int64_t i = at; i < at + bytes; i++)
             body[i] = (unsigned char)(i * 7 % 251);
     }
-    assert_true(early_most >= 32 << 10 && early_most < 512 << 10);
-    assert_int_equal(queue.early_bytes, 0);
+    assert_true(staged_most >= 32 << 10 && staged_most < 512 << 10);
+    assert_int_equal(queue.staged_bytes, 0);
     assert_true(handlers__memory_settle(&memory));
     const unsigned char *body = handlers__memory_body(&memory, &room_bytes);
     assert_int_equal(room_bytes, length);
@@ -140,7 +140,7 @@ static void test_long_body(void **state)
     end();
 }
 
-/* A body without memory waits for it, for early memory, the arena, or a piece of it. */
+/* A body without memory waits for it, for staging memory, the arena, or a piece of it. */
 static void test_waiting(void **state)
 {
     (void)state;

@@ -1,16 +1,16 @@
-/* tests/unit/queue/test_room.c: who holds how much memory, and who waits. */
+/* tests/unit/queue/test_reservation.c: who holds how much memory, and who waits. */
 #include "tests/unit/queue/bed.h"
 
 #define KIB INT64_C(1024)
 #define MAX (16 * 1024 * KIB)
-#define EARLY (1024 * KIB)
+#define STAGING (1024 * KIB)
 
 struct guest {
-    struct queue_room room; /* first */
-    int calls;              /* of on_room */
+    struct queue_reservation room; /* first */
+    int calls;                     /* of on_room */
 };
 
-static void on_room(struct queue_room *room)
+static void on_room(struct queue_reservation *room)
 {
     ((struct guest *)room)->calls++;
 }
@@ -21,7 +21,7 @@ static struct bench open_arena(int64_t client_bytes_max)
     bounded.requests_max = 1 << 20;
     bounded.client_requests_max = 0;
     bounded.bytes_max = MAX;
-    bounded.early_bytes_max = EARLY;
+    bounded.staging_bytes_max = STAGING;
     bounded.client_bytes_max = client_bytes_max;
     return bench_open(&bounded);
 }
@@ -50,12 +50,12 @@ static void test_small_and_large(void **state)
     (void)state;
     struct bench bench = open_arena(0);
     struct guest small, large;
-    come(&bench, &small, 1, QUEUE_ROOM_SMALL);
-    come(&bench, &large, 2, QUEUE_ROOM_SMALL + 1);
-    assert_int_equal(small.room.held_bytes, QUEUE_ROOM_SMALL);
+    come(&bench, &small, 1, QUEUE_RESERVATION_SMALL);
+    come(&bench, &large, 2, QUEUE_RESERVATION_SMALL + 1);
+    assert_int_equal(small.room.held_bytes, QUEUE_RESERVATION_SMALL);
     assert_int_equal(large.room.held_bytes, 0);
     assert_true(take(&bench, &large));
-    assert_int_equal(large.room.held_bytes, QUEUE_ROOM_SMALL + 1);
+    assert_int_equal(large.room.held_bytes, QUEUE_RESERVATION_SMALL + 1);
     go(&bench, &small);
     go(&bench, &large);
     assert_int_equal(queue_pending(bench.queue), 0);
@@ -73,7 +73,7 @@ static void test_limits_change(void **state)
     for (int i = 0; i < 3; i++)
         come(&bench, &guests[i], (uint32_t)i % 2, KIB);
     guests[3] = (struct guest){0};
-    guests[3].room = (struct queue_room){.client = 0, .need_bytes = KIB, .on_room = on_room};
+    guests[3].room = (struct queue_reservation){.client = 0, .need_bytes = KIB, .on_room = on_room};
     changed.requests_max = 3;
     queue_set_limits(bench.queue, &changed);
     assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_FULL);
@@ -139,10 +139,10 @@ static void test_small_ones_overtake(void **state)
     assert_false(take(&bench, &waiting));
     int whole = 0;
     for (int i = 0; i < 200; i++) {
-        come(&bench, &small[i], 3, QUEUE_ROOM_SMALL);
-        whole += small[i].room.held_bytes == QUEUE_ROOM_SMALL;
+        come(&bench, &small[i], 3, QUEUE_RESERVATION_SMALL);
+        whole += small[i].room.held_bytes == QUEUE_RESERVATION_SMALL;
     }
-    assert_int_equal(whole, MAX / 4 / QUEUE_ROOM_SMALL);
+    assert_int_equal(whole, MAX / 4 / QUEUE_RESERVATION_SMALL);
     go(&bench, &running);
     assert_int_equal(waiting.calls, 1);
     go(&bench, &waiting);
@@ -248,8 +248,8 @@ static void test_reserve(void **state)
     bench_close(&bench);
 }
 
-/* Of early memory a client has a quarter, but one body what it wants; others are not held up. */
-static void test_early(void **state)
+/* Of staging memory a client has a quarter, but one body what it wants; others are not held up. */
+static void test_staging(void **state)
 {
     (void)state;
     struct bench bench = open_arena(0);
@@ -257,14 +257,14 @@ static void test_early(void **state)
     for (int i = 0; i < 3; i++)
         come(&bench, &greedy[i], 1, MAX);
     come(&bench, &other, 2, MAX);
-    assert_true(queue_take_early(bench.queue, &greedy[0].room, EARLY / 8));
-    assert_true(queue_take_early(bench.queue, &greedy[1].room, EARLY / 8));
-    assert_false(queue_take_early(bench.queue, &greedy[2].room, EARLY / 8));
-    assert_true(queue_take_early(bench.queue, &other.room, EARLY / 2));
-    queue_leave_early(bench.queue, &greedy[0].room);
+    assert_true(queue_take_staging(bench.queue, &greedy[0].room, STAGING / 8));
+    assert_true(queue_take_staging(bench.queue, &greedy[1].room, STAGING / 8));
+    assert_false(queue_take_staging(bench.queue, &greedy[2].room, STAGING / 8));
+    assert_true(queue_take_staging(bench.queue, &other.room, STAGING / 2));
+    queue_leave_staging(bench.queue, &greedy[0].room);
     assert_int_equal(greedy[2].calls, 1);
-    assert_int_equal(greedy[2].room.early_bytes, EARLY / 8);
-    assert_false(queue_take_early(bench.queue, &greedy[0].room, EARLY));
+    assert_int_equal(greedy[2].room.staged_bytes, STAGING / 8);
+    assert_false(queue_take_staging(bench.queue, &greedy[0].room, STAGING));
     go(&bench, &other);
     assert_int_equal(greedy[0].calls, 0);
     assert_true(queue_stop_waiting(bench.queue, &greedy[0].room));
@@ -302,7 +302,7 @@ static void test_no_room_waits_for_ever(void **state)
         for (int idle = 0, left = CROWD; left > 0; idle++) {
             assert_true(idle < 100 * CROWD);
             int i = (int)random_below(CROWD);
-            struct queue_room *room = &guests[i].room;
+            struct queue_reservation *room = &guests[i].room;
             if (waits[i] && guests[i].calls > 0) {
                 waits[i] = false;
                 guests[i].calls = 0;
@@ -310,9 +310,9 @@ static void test_no_room_waits_for_ever(void **state)
             if (ended[i] || waits[i])
                 continue;
             if (room->held_bytes < room->need_bytes) {
-                int64_t early = 1 + random_below(EARLY / 4);
-                waits[i] = room->early_bytes == 0 ? !queue_take_early(bench.queue, room, early)
-                                                  : !take(&bench, &guests[i]);
+                int64_t staged = 1 + random_below(STAGING / 4);
+                waits[i] = room->staged_bytes == 0 ? !queue_take_staging(bench.queue, room, staged)
+                                                   : !take(&bench, &guests[i]);
                 idle = 0;
                 continue;
             }
@@ -338,7 +338,7 @@ int main(void)
         cmocka_unit_test(test_above_the_share),
         cmocka_unit_test(test_stopping),
         cmocka_unit_test(test_reserve),
-        cmocka_unit_test(test_early),
+        cmocka_unit_test(test_staging),
         cmocka_unit_test(test_no_room_waits_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
-/* queue/room.c: who holds how much memory, and who waits for some.
+/* queue/reservation.c: who holds how much memory, and who waits for some.
  *
- * A body is not trusted with more than it has sent. Its first part lies in early memory, outside
- * the arena, of which all bodies together have early_bytes_max. Then the request is given all that
- * it needs of the arena at once: for its body, outputs and scratch. So what holds a part of the
- * arena can always be finished, and no request waits for another that waits for it.
+ * A body is not trusted with more than it has sent. Its first part lies in staging memory, outside
+ * the arena, of which all bodies together have staging_bytes_max. Then the request is given all
+ * that it needs of the arena at once: for its body, outputs and scratch. So what holds a part of
+ * the arena can always be finished, and no request waits for another that waits for it.
  *
  * Who waits for the arena is served a client at a time, in turn; a client above its share comes
  * last. Small requests, which hold all they need from the start, overtake: a sixteenth of the arena
@@ -20,15 +20,15 @@
 
 #define SMALL_SHARE 16 /* of the arena, that large rooms leave to small ones */
 #define SMALL_MAX_SHARE 4
-#define EARLY_SHARE 4
+#define STAGING_SHARE 4
 #define LOOK_MAX 64 /* clients, or rooms, looked at in one go */
 
-static bool is_small(const struct queue_room *room)
+static bool is_small(const struct queue_reservation *room)
 {
-    return room->need_bytes <= QUEUE_ROOM_SMALL;
+    return room->need_bytes <= QUEUE_RESERVATION_SMALL;
 }
 
-static int64_t lacking(const struct queue_room *room)
+static int64_t lacking(const struct queue_reservation *room)
 {
     return room->need_bytes > room->held_bytes ? room->need_bytes - room->held_bytes : 0;
 }
@@ -39,7 +39,7 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* What was reserved later is not counted. */
-static int64_t held_as_small(const struct queue_room *room)
+static int64_t held_as_small(const struct queue_reservation *room)
 {
     return is_small(room) ? smaller(room->held_bytes, room->need_bytes) : 0;
 }
@@ -47,7 +47,7 @@ static int64_t held_as_small(const struct queue_room *room)
 /* ---- Giving ---- */
 
 /* Whether all that the room lacks is there for it. */
-static bool has_room(const struct queue *queue, const struct queue_room *room)
+static bool has_room(const struct queue *queue, const struct queue_reservation *room)
 {
     const struct queue_admission *admission = &queue->admission;
     int64_t max = queue->limits.bytes_max, free = max - admission->reserved_bytes;
@@ -62,14 +62,15 @@ static bool has_room(const struct queue *queue, const struct queue_room *room)
 }
 
 /* A client has a quarter of it at most, or what one body wants. */
-static bool has_early_room(const struct queue *queue, const struct queue_room *room, int64_t bytes)
+static bool has_staging_room(const struct queue *queue, const struct queue_reservation *room,
+                             int64_t bytes)
 {
-    int64_t max = queue->limits.early_bytes_max, own = room->entry->early_bytes;
-    return bytes <= max - queue->admission.early_bytes &&
-           (own == room->early_bytes || own + bytes <= max / EARLY_SHARE);
+    int64_t max = queue->limits.staging_bytes_max, own = room->entry->staged_bytes;
+    return bytes <= max - queue->admission.staged_bytes &&
+           (own == room->staged_bytes || own + bytes <= max / STAGING_SHARE);
 }
 
-static void give(struct queue *queue, struct queue_room *room, int64_t bytes)
+static void give(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
     struct queue_admission *admission = &queue->admission;
     admission->small_bytes -= held_as_small(room);
@@ -80,16 +81,16 @@ static void give(struct queue *queue, struct queue_room *room, int64_t bytes)
     room->returns = admission->returns;
 }
 
-static void give_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+static void give_staging(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
-    room->early_bytes += bytes;
-    room->entry->early_bytes += bytes;
-    queue->admission.early_bytes += bytes;
+    room->staged_bytes += bytes;
+    room->entry->staged_bytes += bytes;
+    queue->admission.staged_bytes += bytes;
 }
 
 /* ---- Lines ---- */
 
-static void append(struct queue_line *line, struct queue_room *room)
+static void append(struct queue_line *line, struct queue_reservation *room)
 {
     room->before = line->last;
     room->behind = NULL;
@@ -97,7 +98,7 @@ static void append(struct queue_line *line, struct queue_room *room)
     line->last = room;
 }
 
-static void take_out(struct queue_line *line, struct queue_room *room)
+static void take_out(struct queue_line *line, struct queue_reservation *room)
 {
     *(room->before == NULL ? &line->first : &room->before->behind) = room->behind;
     *(room->behind == NULL ? &line->last : &room->behind->before) = room->before;
@@ -124,29 +125,30 @@ static void unlink_client(struct queue_admission *admission, struct queue_client
         admission->last_client = before;
 }
 
-static struct queue_line *line_of(struct queue *queue, const struct queue_room *room)
+static struct queue_line *line_of(struct queue *queue, const struct queue_reservation *room)
 {
-    return room->waits == QUEUE_WAITS_EARLY ? &queue->admission.early_line : &room->entry->line;
+    return room->waits == QUEUE_WAITS_STAGING ? &queue->admission.staging_line : &room->entry->line;
 }
 
-static void begin_to_wait(struct queue *queue, struct queue_room *room, enum queue_waits what)
+static void begin_to_wait(struct queue *queue, struct queue_reservation *room,
+                          enum queue_waits what)
 {
     struct queue_admission *admission = &queue->admission;
     room->waits = what;
     struct queue_line *line = line_of(queue, room);
-    if (what != QUEUE_WAITS_EARLY && line->first == NULL)
+    if (what != QUEUE_WAITS_STAGING && line->first == NULL)
         link_client(admission, room->entry);
     append(line, room);
     if (admission->waiting++ == 0)
         atomic_store(&admission->short_since_ns, clock_now_ns());
 }
 
-static void stop_waiting(struct queue *queue, struct queue_room *room)
+static void stop_waiting(struct queue *queue, struct queue_reservation *room)
 {
     struct queue_admission *admission = &queue->admission;
     struct queue_line *line = line_of(queue, room);
     take_out(line, room);
-    if (room->waits != QUEUE_WAITS_EARLY && line->first == NULL)
+    if (room->waits != QUEUE_WAITS_STAGING && line->first == NULL)
         unlink_client(admission, room->entry);
     room->waits = QUEUE_WAITS_NOT;
     if (--admission->waiting == 0)
@@ -156,15 +158,16 @@ static void stop_waiting(struct queue *queue, struct queue_room *room)
 /* ---- Serving ---- */
 
 /* Gives a waiting room what it waits for, if it is there, and chains it. */
-static bool serve(struct queue *queue, struct queue_room *room, struct queue_room **served)
+static bool serve(struct queue *queue, struct queue_reservation *room,
+                  struct queue_reservation **served)
 {
     enum queue_waits waits = room->waits;
-    if (waits == QUEUE_WAITS_EARLY ? !has_early_room(queue, room, room->early_wanted_bytes)
-                                   : waits == QUEUE_WAITS_WHOLE && !has_room(queue, room))
+    if (waits == QUEUE_WAITS_STAGING ? !has_staging_room(queue, room, room->staging_wanted_bytes)
+                                     : waits == QUEUE_WAITS_WHOLE && !has_room(queue, room))
         return false;
     stop_waiting(queue, room);
-    if (waits == QUEUE_WAITS_EARLY)
-        give_early(queue, room, room->early_wanted_bytes);
+    if (waits == QUEUE_WAITS_STAGING)
+        give_staging(queue, room, room->staging_wanted_bytes);
     else if (waits == QUEUE_WAITS_WHOLE)
         give(queue, room, lacking(room));
     room->next_served = *served;
@@ -172,7 +175,7 @@ static bool serve(struct queue *queue, struct queue_room *room, struct queue_roo
     return true;
 }
 
-static bool is_above_share(const struct queue *queue, const struct queue_room *room)
+static bool is_above_share(const struct queue *queue, const struct queue_reservation *room)
 {
     int64_t max = queue->limits.client_bytes_max;
     return max > 0 && room->entry->bytes + lacking(room) > max;
@@ -180,12 +183,13 @@ static bool is_above_share(const struct queue *queue, const struct queue_room *r
 
 /* Serves clients that are above their share, or those that are not, in turn. blocked: others have
  * to wait on, so that only small rooms are served. Whether some have to after it. */
-static bool serve_clients(struct queue *queue, bool above, bool blocked, struct queue_room **served)
+static bool serve_clients(struct queue *queue, bool above, bool blocked,
+                          struct queue_reservation **served)
 {
     struct queue_admission *admission = &queue->admission;
     struct queue_client *client = admission->first_client, *next;
     for (int looks = 0; client != NULL && looks < LOOK_MAX; looks++, client = next) {
-        struct queue_room *room = client->line.first;
+        struct queue_reservation *room = client->line.first;
         next = client->next_waiting;
         if (is_above_share(queue, room) != above)
             continue;
@@ -203,15 +207,15 @@ static bool serve_clients(struct queue *queue, bool above, bool blocked, struct 
     return blocked;
 }
 
-struct queue_room *queue__room_serve(struct queue *queue)
+struct queue_reservation *queue__reservation_serve(struct queue *queue)
 {
-    struct queue_room *served = NULL;
+    struct queue_reservation *served = NULL;
     queue->admission.returns++;
     if (queue->admission.waiting == 0)
         return NULL;
     bool blocked = serve_clients(queue, false, false, &served);
     (void)serve_clients(queue, true, blocked, &served);
-    struct queue_room *room = queue->admission.early_line.first, *behind;
+    struct queue_reservation *room = queue->admission.staging_line.first, *behind;
     for (int looks = 0; room != NULL && looks < LOOK_MAX; looks++, room = behind) {
         behind = room->behind;
         (void)serve(queue, room, &served);
@@ -219,10 +223,10 @@ struct queue_room *queue__room_serve(struct queue *queue)
     return served;
 }
 
-void queue__room_report(struct queue_room *served)
+void queue__reservation_report(struct queue_reservation *served)
 {
     while (served != NULL) {
-        struct queue_room *next = served->next_served;
+        struct queue_reservation *next = served->next_served;
         served->on_room(served); /* which may be the end of it */
         served = next;
     }
@@ -230,13 +234,13 @@ void queue__room_report(struct queue_room *served)
 
 /* ---- What a request asks for ---- */
 
-void queue__room_open(struct queue *queue, struct queue_room *room)
+void queue__reservation_open(struct queue *queue, struct queue_reservation *room)
 {
     if (is_small(room) && has_room(queue, room))
         give(queue, room, lacking(room));
 }
 
-bool queue__room_take(struct queue *queue, struct queue_room *room)
+bool queue__reservation_take(struct queue *queue, struct queue_reservation *room)
 {
     assert(room->waits == QUEUE_WAITS_NOT);
     bool others_first = queue->admission.first_client != NULL && !is_small(room);
@@ -248,19 +252,20 @@ bool queue__room_take(struct queue *queue, struct queue_room *room)
     return true;
 }
 
-bool queue__room_take_early(struct queue *queue, struct queue_room *room, int64_t bytes)
+bool queue__reservation_take_staging(struct queue *queue, struct queue_reservation *room,
+                                     int64_t bytes)
 {
     assert(room->waits == QUEUE_WAITS_NOT && bytes > 0);
-    if (has_early_room(queue, room, bytes)) {
-        give_early(queue, room, bytes);
+    if (has_staging_room(queue, room, bytes)) {
+        give_staging(queue, room, bytes);
         return true;
     }
-    room->early_wanted_bytes = bytes;
-    begin_to_wait(queue, room, QUEUE_WAITS_EARLY);
+    room->staging_wanted_bytes = bytes;
+    begin_to_wait(queue, room, QUEUE_WAITS_STAGING);
     return false;
 }
 
-bool queue__room_await_piece(struct queue *queue, struct queue_room *room)
+bool queue__reservation_await_piece(struct queue *queue, struct queue_reservation *room)
 {
     assert(room->waits == QUEUE_WAITS_NOT);
     if (room->returns != queue->admission.returns) {
@@ -271,7 +276,7 @@ bool queue__room_await_piece(struct queue *queue, struct queue_room *room)
     return false;
 }
 
-bool queue__room_stop_waiting(struct queue *queue, struct queue_room *room)
+bool queue__reservation_stop_waiting(struct queue *queue, struct queue_reservation *room)
 {
     bool waited = room->waits != QUEUE_WAITS_NOT;
     if (waited)
@@ -279,8 +284,8 @@ bool queue__room_stop_waiting(struct queue *queue, struct queue_room *room)
     return waited;
 }
 
-enum error queue__room_add(struct queue *queue, struct queue_room *room, int64_t bytes,
-                           struct failure *failure)
+enum error queue__reservation_add(struct queue *queue, struct queue_reservation *room,
+                                  int64_t bytes, struct failure *failure)
 {
     int64_t max = queue->limits.bytes_max;
     assert(bytes >= 0 && room->waits == QUEUE_WAITS_NOT);
@@ -291,7 +296,7 @@ enum error queue__room_add(struct queue *queue, struct queue_room *room, int64_t
     return ERROR_NONE;
 }
 
-void queue__room_remove(struct queue *queue, struct queue_room *room, int64_t bytes)
+void queue__reservation_remove(struct queue *queue, struct queue_reservation *room, int64_t bytes)
 {
     struct queue_admission *admission = &queue->admission;
     assert(bytes >= 0 && room->held_bytes >= bytes && room->waits == QUEUE_WAITS_NOT);
@@ -303,10 +308,10 @@ void queue__room_remove(struct queue *queue, struct queue_room *room, int64_t by
     room->entry->bytes -= bytes;
 }
 
-void queue__room_remove_early(struct queue *queue, struct queue_room *room)
+void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *room)
 {
-    assert(queue->admission.early_bytes >= room->early_bytes);
-    queue->admission.early_bytes -= room->early_bytes;
-    room->entry->early_bytes -= room->early_bytes;
-    room->early_bytes = 0;
+    assert(queue->admission.staged_bytes >= room->staged_bytes);
+    queue->admission.staged_bytes -= room->staged_bytes;
+    room->entry->staged_bytes -= room->staged_bytes;
+    room->staged_bytes = 0;
 }
