@@ -79,6 +79,12 @@ void option_reload_differences(const struct option_table *table, const void *bef
 void option_reload_apply(const struct option_table *table, void *configuration, const void *fresh);
 void option_free(const struct option_table *table, void *configuration); /* TEXT, LIST */
 
+/* For tables that are no command line's: reads one value into its row's field. BAD_OPTION: the
+ * value is not of the row's kind, or out of bounds; allowed holds what may be given instead, to be
+ * read after "give". */
+ERROR_MUST_CHECK enum error option_value_read(const struct option_row *row, const char *value,
+                                              void *configuration, char *allowed, size_t size);
+
 void option_print_help(const struct option_table *table, FILE *stream);
 /* As a configuration file that would give the same configuration, each row with its help. */
 void option_print_config(const struct option_table *table, const void *configuration, FILE *stream);

@@ -328,3 +328,15 @@ void option__allowed(const struct option_row *row, struct text *text)
         break;
     }
 }
+
+enum error option_value_read(const struct option_row *row, const char *value, void *configuration,
+                             char *allowed, size_t size)
+{
+    struct text text;
+    enum error error = option__read(row, value, configuration);
+    if (error == ERROR_BAD_OPTION) {
+        text_init_fixed(&text, allowed, size);
+        option__allowed(row, &text);
+    }
+    return error;
+}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "base/client.h"
 #include "base/error.h"
 #include "base/mailbox.h"
 
@@ -90,9 +91,9 @@ struct exchange {
     const char *path;       /* without query, percent-decoded; lent until end */
     int64_t content_length; /* -1: none given */
     bool expect_continue;
-    uint32_t client;       /* a number for the peer: same peer, same number */
-    const char *id;        /* of the request, as X-Request-Id has it; lent until end */
-    const char *peer_name; /* the client's, by its TLS certificate, lent until end; NULL: none */
+    uint32_t client;             /* a number for the peer: same peer, same number */
+    const char *id;              /* of the request, as X-Request-Id has it; lent until end */
+    const struct client *caller; /* who sends it, lent until end; NULL: unknown */
     uint64_t arrived_ns;
 
     /* Where the body goes, and how much of it there is room for. handlers_begin sets takes_body

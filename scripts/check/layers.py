@@ -109,7 +109,7 @@ PRIVATE = {
 DOORS = {
     r"seccomp\.h": [r"base/confine\.c"],
     r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http/floor\.c"],
-    r"gnutls/[a-z0-9]+\.h": [r"server/http/tls\.c"],
+    r"gnutls/[a-z0-9]+\.h": [r"server/http/tls\.c", r"base/digest\.c"],
     r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"libdeflate\.h": [r"proto/flate_whole\.c"],

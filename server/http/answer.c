@@ -150,7 +150,7 @@ void http__log(const struct http__connection *c, const char *route, int status, 
     http_peer_show(&c->peer, address);
     if (busy) {
         entry.id = x->id;
-        entry.client = x->peer_name != NULL ? x->peer_name : address;
+        entry.client = x->caller != NULL && x->caller->name[0] != '\0' ? x->caller->name : address;
         entry.method = x->work.method;
         entry.n = x->work.n;
         entry.batch = x->work.batch;

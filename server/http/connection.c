@@ -50,6 +50,7 @@ static void close_connection(struct http__connection *c)
         watch_linger(http->watch, c->fd, http->now_ns);
     http__set_deadline(c, 0);
     http__handshake_end(c);
+    http__caller_forget(c);
     http->free_slots[http->free_count++] = c->slot;
     accept_resume(http->accept);
     atomic_fetch_sub(&http->open, 1);

@@ -98,16 +98,6 @@ void http__handshake_end(struct http__connection *c)
     c->session = NULL;
 }
 
-const char *http__peer_name(struct http__connection *c)
-{
-    if (c->session == NULL)
-        return NULL;
-    if (!c->named)
-        (void)tls_client_name(c->session, c->name);
-    c->named = true;
-    return c->name[0] != '\0' ? c->name : NULL;
-}
-
 void http__handshakes_abandon(struct http *http)
 {
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {

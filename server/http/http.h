@@ -27,6 +27,7 @@
 #include "server/http/site.h"
 
 struct http;
+struct access;
 struct request_log;
 struct tls;
 
@@ -55,6 +56,7 @@ struct http_options {
     const struct proxy_list *proxies;
     struct site_rules site;
     struct tls *tls;               /* NULL: the door speaks plain HTTP */
+    struct access *access;         /* NULL: no token is asked for */
     struct request_log *log;       /* NULL: none */
     struct http_peer_key peer_key; /* the same for all doors */
     struct http_limits limits;

@@ -34,6 +34,7 @@
 #include "base/text.h"
 #include "handlers/handlers.h"
 #include "server/http/accept.h"
+#include "server/http/access.h"
 #include "server/http/http.h"
 #include "server/http/count.h"
 #include "server/http/guard.h"
@@ -80,15 +81,16 @@ struct http__connection {
     bool arriving;       /* counted as such: the body of an admitted request */
     bool asleep;         /* in its TLS handshake: see handshake.c */
     bool shaken;         /* which is over but for what the library sends */
-    bool named;          /* name is known */
+    bool named;          /* certified is known */
     uint64_t refused_ns; /* when a request was last turned away for lack of room; 0: never */
 
     struct gnutls_session_int *session; /* NULL: no TLS */
     struct tls_credentials *credentials;
     struct http__line *line; /* that it stands in; NULL: none */
     struct http__connection *next, *previous;
-    char id[HTTP_ID_BYTES];    /* of the request, where the client gave none */
-    char name[TLS_NAME_BYTES]; /* of the client, by its certificate; "": none */
+    char id[HTTP_ID_BYTES];     /* of the request, where the client gave none */
+    struct client certified;    /* the client, by its certificate */
+    struct access_table *table; /* held: that the last request's token was looked up in */
 
     const char *cors; /* the listed site whose page sent the request; NULL: none */
     struct http_guard_uri target;
@@ -170,8 +172,14 @@ void http__handshakes_settle(struct http *http);
 void http__handshake_end(struct http__connection *c);
 /* Before the library stops. */
 void http__handshakes_abandon(struct http *http);
-/* The client's name by its certificate, lent; NULL: it has none. */
-const char *http__peer_name(struct http__connection *c);
+
+/* ---- caller.c ---- */
+
+/* Who sends the request whose head is in c->fields. Lent until the connection's next request. NULL:
+ * a token is asked for, and none has come that is somebody's. */
+const struct client *http__caller(struct http__connection *c);
+/* The connection is closed. */
+void http__caller_forget(struct http__connection *c);
 
 /* ---- answer.c ---- */
 

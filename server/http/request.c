@@ -254,7 +254,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .content_length = c->frame.content_length,
         .expect_continue = c->frame.expect_continue,
         .client = c->peer.number,
-        .peer_name = http__peer_name(c),
+        .caller = http__caller(c),
         .arrived_ns = now_ns,
         .deadline_ns = c->first_deadline_ns,
         .listener = options->listener,

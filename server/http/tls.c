@@ -1,8 +1,6 @@
 /* server/http/tls.c: see tls.h. */
 #include "server/http/tls.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -10,10 +8,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define FILE_MAX_BYTES (4 << 20)
+#include "base/trusted_file.h"
+
 #define CERTIFICATES_MAX 16 /* of a chain */
 
 const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE";
@@ -31,109 +28,46 @@ struct tls {
     struct tls_credentials *current;
 };
 
-/* ---- Files ---- */
-
-struct file {
-    const char *flag, *path;
-    bool secret; /* its owner alone may read it */
-    gnutls_datum_t data;
-};
-
-static enum error refuse(const struct file *file, const char *why, struct failure *failure)
-{
-    return failure_set(failure, ERROR_BAD_OPTION, "--%s \"%s\" is not allowed; %s.", file->flag,
-                       file->path, why);
-}
-
-static enum error check_mode(const struct file *file, const struct stat *status,
-                             struct failure *failure)
-{
-    mode_t forbidden = S_IWOTH | (file->secret ? S_IROTH | S_IWGRP : 0);
-    if (!S_ISREG(status->st_mode))
-        return refuse(file, "it is no plain file", failure);
-    if ((status->st_mode & forbidden) != 0)
-        return refuse(file,
-                      file->secret ? "others can read or write the file (chmod 0600)"
-                                   : "others can write the file (chmod 0644)",
-                      failure);
-    if (status->st_size > FILE_MAX_BYTES)
-        return refuse(file, "it is longer than 4 MiB", failure);
-    return ERROR_NONE;
-}
-
-static enum error read_open(struct file *file, int fd, struct failure *failure)
-{
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) != 0)
-        return refuse(file, strerror(errno), failure);
-    enum error error = check_mode(file, &status, failure);
-    if (error != ERROR_NONE)
-        return error;
-    file->data.data = malloc((size_t)status.st_size + 1);
-    if (file->data.data == NULL)
-        return failure_set(failure, ERROR_INTERNAL, "out of memory");
-    while (file->data.size < (size_t)status.st_size) {
-        ssize_t count =
-            read(fd, file->data.data + file->data.size, (size_t)status.st_size - file->data.size);
-        if (count < 0)
-            return refuse(file, strerror(errno), failure);
-        if (count == 0)
-            break; /* it has become shorter */
-        file->data.size += (unsigned)count;
-    }
-    return ERROR_NONE;
-}
-
-static enum error read_file(struct file *file, struct failure *failure)
-{
-    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    enum error error = read_open(file, fd, failure);
-    if (fd >= 0)
-        close(fd);
-    return error;
-}
-
-static void forget_file(struct file *file)
-{
-    if (file->secret && file->data.data != NULL)
-        explicit_bzero(file->data.data, file->data.size);
-    free(file->data.data);
-    file->data = (gnutls_datum_t){0};
-}
-
 /* ---- Credentials ---- */
 
-static enum error read_certificate(const struct file *cert, struct tls_credentials *credentials,
-                                   struct failure *failure)
+static gnutls_datum_t datum(const struct trusted_file *file)
+{
+    return (gnutls_datum_t){(unsigned char *)file->data, (unsigned)file->size};
+}
+
+static enum error read_certificate(const struct trusted_file *cert,
+                                   struct tls_credentials *credentials, struct failure *failure)
 {
     gnutls_x509_crt_t chain[CERTIFICATES_MAX];
     unsigned count = CERTIFICATES_MAX;
-    int code = gnutls_x509_crt_list_import(chain, &count, &cert->data, GNUTLS_X509_FMT_PEM,
+    gnutls_datum_t data = datum(cert);
+    int code = gnutls_x509_crt_list_import(chain, &count, &data, GNUTLS_X509_FMT_PEM,
                                            GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
     if (code < 1)
-        return refuse(cert, "it holds no chain of 1 to 16 PEM certificates", failure);
+        return trusted_file_refuse(cert, "it holds no chain of 1 to 16 PEM certificates", failure);
     credentials->expires = gnutls_x509_crt_get_expiration_time(chain[0]);
     for (int i = 0; i < code; i++)
         gnutls_x509_crt_deinit(chain[i]);
     return ERROR_NONE;
 }
 
-static enum error read_key(const struct file *key, struct failure *failure)
+static enum error read_key(const struct trusted_file *key, struct failure *failure)
 {
     gnutls_x509_privkey_t parsed;
     if (gnutls_x509_privkey_init(&parsed) != 0)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
-    int code = gnutls_x509_privkey_import2(parsed, &key->data, GNUTLS_X509_FMT_PEM, NULL, 0);
+    gnutls_datum_t data = datum(key);
+    int code = gnutls_x509_privkey_import2(parsed, &data, GNUTLS_X509_FMT_PEM, NULL, 0);
     gnutls_x509_privkey_deinit(parsed);
     if (code == 0)
         return ERROR_NONE;
-    return refuse(key, "it holds no PEM private key without a passphrase", failure);
+    return trusted_file_refuse(key, "it holds no PEM private key without a passphrase", failure);
 }
 
 /* A client is known by the subject's CN, so a certificate without one is none. */
 static int verify_client(gnutls_session_t session)
 {
-    char name[TLS_NAME_BYTES];
+    char name[CLIENT_NAME_BYTES];
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
                                      .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
     unsigned status = 0;
@@ -142,28 +76,30 @@ static int verify_client(gnutls_session_t session)
     return good ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
-static enum error fill(struct tls_credentials *credentials, struct file files[3],
+static enum error fill(struct tls_credentials *credentials, struct trusted_file files[3],
                        struct failure *failure)
 {
-    struct file *cert = &files[0], *key = &files[1], *ca = &files[2];
+    struct trusted_file *cert = &files[0], *key = &files[1], *ca = &files[2];
     enum error error = ERROR_NONE;
     for (int i = 0; i < 3 && error == ERROR_NONE; i++)
         if (files[i].path != NULL)
-            error = read_file(&files[i], failure);
+            error = trusted_file_read(&files[i], failure);
     if (error == ERROR_NONE)
         error = read_certificate(cert, credentials, failure);
     if (error == ERROR_NONE)
         error = read_key(key, failure);
     if (error != ERROR_NONE)
         return error;
-    if (gnutls_certificate_set_x509_key_mem2(credentials->gnutls, &cert->data, &key->data,
+    gnutls_datum_t cert_data = datum(cert), key_data = datum(key), ca_data = datum(ca);
+    if (gnutls_certificate_set_x509_key_mem2(credentials->gnutls, &cert_data, &key_data,
                                              GNUTLS_X509_FMT_PEM, NULL, 0) < 0)
-        return refuse(key, "it is not the key of the first certificate of --tls-cert", failure);
+        return trusted_file_refuse(key, "it is not the key of the first certificate of --tls-cert",
+                                   failure);
     if (ca->path == NULL)
         return ERROR_NONE;
-    if (gnutls_certificate_set_x509_trust_mem(credentials->gnutls, &ca->data, GNUTLS_X509_FMT_PEM) <
+    if (gnutls_certificate_set_x509_trust_mem(credentials->gnutls, &ca_data, GNUTLS_X509_FMT_PEM) <
         1)
-        return refuse(ca, "it holds no PEM certificate", failure);
+        return trusted_file_refuse(ca, "it holds no PEM certificate", failure);
     credentials->clients = true;
     gnutls_certificate_set_verify_function(credentials->gnutls, verify_client);
     return ERROR_NONE;
@@ -172,9 +108,9 @@ static enum error fill(struct tls_credentials *credentials, struct file files[3]
 static enum error make_credentials(const struct tls_files *paths, struct tls_credentials **result,
                                    struct failure *failure)
 {
-    struct file files[] = {{.flag = "tls-cert", .path = paths->cert},
-                           {.flag = "tls-key", .path = paths->key, .secret = true},
-                           {.flag = "tls-client-ca", .path = paths->client_ca}};
+    struct trusted_file files[] = {{.flag = "tls-cert", .path = paths->cert},
+                                   {.flag = "tls-key", .path = paths->key, .secret = true},
+                                   {.flag = "tls-client-ca", .path = paths->client_ca}};
     struct tls_credentials *credentials = calloc(1, sizeof *credentials);
     if (credentials == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
@@ -183,7 +119,7 @@ static enum error make_credentials(const struct tls_files *paths, struct tls_cre
     if (gnutls_certificate_allocate_credentials(&credentials->gnutls) == 0)
         error = fill(credentials, files, failure);
     for (int i = 0; i < 3; i++)
-        forget_file(&files[i]);
+        trusted_file_forget(&files[i]);
     if (error == ERROR_NONE)
         *result = credentials;
     else
@@ -311,10 +247,10 @@ static bool is_name(const char *name, size_t length)
     return length > 0 && name[0] != ' ' && name[length - 1] != ' ';
 }
 
-bool tls_client_name(gnutls_session_t session, char name[TLS_NAME_BYTES])
+bool tls_client_name(gnutls_session_t session, char name[CLIENT_NAME_BYTES])
 {
     unsigned count = 0;
-    size_t bytes = TLS_NAME_BYTES;
+    size_t bytes = CLIENT_NAME_BYTES;
     gnutls_x509_crt_t certificate;
     const gnutls_datum_t *list = gnutls_certificate_get_peers(session, &count);
     name[0] = '\0';

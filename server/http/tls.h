@@ -1,5 +1,5 @@
 /* server/http/tls.h: TLS for the HTTP library: certificates, the clients' certificates, and what is
- * sent past the library. The only user of GnuTLS, which it hides.
+ * sent past the library. The only user of the TLS in GnuTLS, which it hides.
  *
  * TLS 1.2 and 1.3. The library makes the sessions; each is given the credentials that are in force
  * when its connection comes. Credentials that were read anew are for new connections; old ones keep
@@ -17,9 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/client.h"
 #include "base/error.h"
-
-#define TLS_NAME_BYTES 65 /* of a client's name, its NUL among them */
 
 struct tls;
 struct tls_credentials;
@@ -50,7 +49,7 @@ struct tls_credentials *tls_begin(struct tls *tls, struct gnutls_session_int *se
 void tls_let_go(struct tls_credentials *credentials);
 
 /* After the handshake: the CN of the client's certificate; false: it has none. */
-bool tls_client_name(struct gnutls_session_int *session, char name[TLS_NAME_BYTES]);
+bool tls_client_name(struct gnutls_session_int *session, char name[CLIENT_NAME_BYTES]);
 /* Sends data, without waiting, and says that nothing follows. false: not all of it fitted. */
 bool tls_send_last(struct gnutls_session_int *session, const void *data, size_t length);
 

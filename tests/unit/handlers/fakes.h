@@ -180,6 +180,7 @@ static inline void fake_request(struct fake *fake, struct fake_exchange *f, enum
     f->x.path = path;
     f->x.content_length = verb == EXCHANGE_POST ? 0 : -1;
     f->x.client = 5;
+    f->x.caller = &client_anyone;
     f->x.arrived_ns = clock_now_ns();
     f->x.deadline_ns = f->x.arrived_ns + 60 * CLOCK_S;
 }

@@ -1,0 +1,28 @@
+/* base/digest.h: SHA-256. The only door to GnuTLS's hashes.
+ *
+ * Threads: pure functions. Cost: no allocation of ours; about 3 ns a byte where the processor has
+ * no instructions for it.
+ */
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+#define DIGEST_BYTES 32
+#define DIGEST_HEX_BYTES 65 /* as text, its NUL among them */
+
+/* false: the library has failed, and digest is undefined. */
+ERROR_MUST_CHECK bool digest_sha256(const void *data, size_t bytes,
+                                    unsigned char digest[DIGEST_BYTES]);
+/* In lower case. */
+void digest_show(const unsigned char digest[DIGEST_BYTES], char hex[DIGEST_HEX_BYTES]);
+/* 64 digits in any case; false: anything else. */
+ERROR_MUST_CHECK bool digest_read(const char *hex, size_t length,
+                                  unsigned char digest[DIGEST_BYTES]);
+/* In a time that does not depend on the bytes. */
+bool digest_equal(const unsigned char a[DIGEST_BYTES], const unsigned char b[DIGEST_BYTES]);
+
+#endif

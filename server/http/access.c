@@ -1,0 +1,229 @@
+/* server/http/access.c: see access.h. */
+#include "server/http/access.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/trusted_file.h"
+#include "server/http/guard.h"
+#include "server/http/token_file.h"
+
+struct access_table {
+    struct access_table *next;   /* of those that are held, or in force; guarded by the lock */
+    int64_t users;               /* the same */
+    struct token_file_row *rows; /* [CLIENTS_MAX] */
+    int count;
+    uint64_t heads[CLIENTS_MAX]; /* the digests' first bytes */
+};
+
+struct access {
+    const char *path;
+    struct trusted_file_mark mark; /* of the file as it was read last */
+    pthread_mutex_t lock;          /* guards tables */
+    struct access_table *tables;   /* the newest first, which is the one in force */
+    _Atomic(struct access_table *) current;
+};
+
+/* ---- Tables ---- */
+
+static uint64_t head_of(const unsigned char digest[DIGEST_BYTES])
+{
+    uint64_t head;
+    memcpy(&head, digest, sizeof head);
+    return head;
+}
+
+static void free_table(struct access_table *table)
+{
+    if (table != NULL)
+        free(table->rows);
+    free(table);
+}
+
+/* The index of a name in tables, or -1. */
+static int index_of(const struct access_table *tables, const char *name)
+{
+    for (; tables != NULL; tables = tables->next)
+        for (int i = 0; i < tables->count; i++)
+            if (strcmp(tables->rows[i].client.name, name) == 0)
+                return tables->rows[i].client.index;
+    return -1;
+}
+
+/* Gives each row the index that its name has, or one that no name has. false: there are too few. */
+static bool give_indices(struct access_table *table, const struct access_table *tables)
+{
+    bool taken[CLIENT_INDEX_MAX] = {false};
+    int next = 0;
+    for (const struct access_table *other = tables; other != NULL; other = other->next)
+        for (int i = 0; i < other->count; i++)
+            taken[other->rows[i].client.index] = true;
+    for (int i = 0; i < table->count; i++) {
+        struct client *client = &table->rows[i].client;
+        client->index = index_of(tables, client->name);
+        if (client->index >= 0)
+            continue;
+        while (next < CLIENT_INDEX_MAX && taken[next])
+            next++;
+        if (next == CLIENT_INDEX_MAX)
+            return false;
+        client->index = next++;
+    }
+    return true;
+}
+
+static enum error read_table(const char *path, struct access_table **result,
+                             struct failure *failure)
+{
+    struct trusted_file file = {.flag = "token-file", .path = path};
+    struct access_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    enum error error = trusted_file_read(&file, failure);
+    if (error == ERROR_NONE)
+        error = token_file_parse(file.data, file.size, path, &table->rows, &table->count, failure);
+    trusted_file_forget(&file);
+    for (int i = 0; i < table->count; i++)
+        table->heads[i] = head_of(table->rows[i].digest);
+    if (error == ERROR_NONE)
+        *result = table;
+    else
+        free_table(table);
+    return error;
+}
+
+/* With the lock held. */
+static void drop_user(struct access *access, struct access_table *table)
+{
+    if (--table->users > 0)
+        return;
+    struct access_table **link = &access->tables;
+    while (*link != table)
+        link = &(*link)->next;
+    *link = table->next;
+    free_table(table);
+}
+
+/* ---- Life ---- */
+
+enum error access_reload(struct access *access, struct failure *failure)
+{
+    struct access_table *fresh = NULL;
+    access->mark = trusted_file_mark(access->path);
+    enum error error = read_table(access->path, &fresh, failure);
+    if (error != ERROR_NONE)
+        return error;
+    pthread_mutex_lock(&access->lock);
+    bool fits = give_indices(fresh, access->tables);
+    if (fits) {
+        struct access_table *old = access->current;
+        fresh->users = 1;
+        fresh->next = access->tables;
+        access->tables = fresh;
+        access->current = fresh;
+        if (old != NULL)
+            drop_user(access, old);
+    }
+    pthread_mutex_unlock(&access->lock);
+    if (fits)
+        return ERROR_NONE;
+    free_table(fresh);
+    return failure_set(failure, ERROR_BAD_OPTION,
+                       "%.120s: too many clients have been replaced; wait until the connections of "
+                       "those that have left the file are closed.",
+                       access->path);
+}
+
+enum error access_create(const char *path, struct access **result, struct failure *failure)
+{
+    struct access *access = calloc(1, sizeof *access);
+    if (access == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    access->path = path;
+    pthread_mutex_init(&access->lock, NULL);
+    enum error error = access_reload(access, failure);
+    if (error == ERROR_NONE)
+        *result = access;
+    else
+        access_destroy(&access);
+    return error;
+}
+
+void access_destroy(struct access **access)
+{
+    if (*access == NULL)
+        return;
+    free_table((*access)->current);
+    pthread_mutex_destroy(&(*access)->lock);
+    free(*access);
+    *access = NULL;
+}
+
+bool access_has_changed(const struct access *access)
+{
+    struct trusted_file_mark mark = trusted_file_mark(access->path);
+    return !trusted_file_is_same(&mark, &access->mark);
+}
+
+int access_count(struct access *access)
+{
+    return atomic_load(&access->current)->count;
+}
+
+/* ---- Lookup ---- */
+
+void access_hold(struct access *access, struct access_table **held)
+{
+    /* A table that is held is not freed, so that no other has its address. */
+    if (atomic_load_explicit(&access->current, memory_order_acquire) == *held)
+        return;
+    pthread_mutex_lock(&access->lock);
+    if (*held != NULL)
+        drop_user(access, *held);
+    *held = access->current;
+    (*held)->users++;
+    pthread_mutex_unlock(&access->lock);
+}
+
+void access_let_go(struct access *access, struct access_table **held)
+{
+    if (*held == NULL)
+        return;
+    pthread_mutex_lock(&access->lock);
+    drop_user(access, *held);
+    pthread_mutex_unlock(&access->lock);
+    *held = NULL;
+}
+
+/* Takes the same time for every token of a length: each client is looked at, by the first bytes of
+ * its digest, and the whole digest of one is compared. */
+const struct client *access_find(const struct access_table *table, const char *token, size_t length)
+{
+    unsigned char digest[DIGEST_BYTES];
+    if (length == 0 || length > ACCESS_TOKEN_MAX || !digest_sha256(token, length, digest))
+        return NULL;
+    uint64_t head = head_of(digest);
+    unsigned found = 0;
+    for (int i = 0; i < table->count; i++)
+        found |= (0u - (table->heads[i] == head)) & (unsigned)i;
+    const struct token_file_row *row = &table->rows[found];
+    return digest_equal(row->digest, digest) ? &row->client : NULL;
+}
+
+const char *access_bearer(const char *value, size_t length, size_t *token_length)
+{
+    static const char scheme[] = "Bearer";
+    const size_t bytes = sizeof scheme - 1;
+    if (length <= bytes || !http_guard_is(value, bytes, scheme) || value[bytes] != ' ')
+        return NULL;
+    const char *token = value + bytes, *end = value + length;
+    while (token < end && *token == ' ')
+        token++;
+    while (end > token && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    *token_length = (size_t)(end - token);
+    return token < end ? token : NULL;
+}
