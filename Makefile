@@ -336,7 +336,7 @@ install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/
 	install -m 644 README.md CHANGELOG.md SECURITY.md $(DOC)
 	install -m 644 docs/*.md docs/openapi.yaml docs/picture.svg $(DOC)/docs
 	install -m 644 docs/howto/*.md $(DOC)/docs/howto
-	install -m 644 deploy/Containerfile deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
+	install -m 644 $(wildcard deploy/*) $(DOC)/deploy
 	@test -x $(BUILD)/invertd-cuda || \
 	    echo "make: installed without the CUDA engine, which was not built; make builds it with nvcc"
 

@@ -1,12 +1,9 @@
-"""The PROXY protocol: spoken by hand, and by a real HAProxy."""
+"""The PROXY protocol, spoken by hand; door/test_proxies.py has a real HAProxy."""
 
 import contextlib
 import ipaddress
 import json
-import shutil
-import socket
 import struct
-import subprocess
 
 import numpy as np
 import pytest
@@ -116,48 +113,3 @@ def test_an_address_that_is_none_is_named():
     result = run_once("--listen", "127.0.0.1:0", "--proxy-protocol", "127.0.0.1,10.0.0.0/33")
     assert result.returncode == 2
     assert '--proxy-protocol "10.0.0.0/33" is not allowed' in result.stderr
-
-
-HAPROXY = """
-global
-    maxconn 100
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 30s
-    timeout server 30s
-frontend front
-    bind 127.0.0.1:{port}
-    default_backend back
-backend back
-    option httpchk GET /readyz
-    server one {daemon} check send-proxy-v2 check-send-proxy inter 200ms
-"""
-
-
-@pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed")
-def test_behind_haproxy(tmp_path):
-    """HAProxy checks the daemon's health and sends requests, all with headers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with Daemon("--proxy-protocol", "127.0.0.1", ready=False) as daemon:
-        config = tmp_path / "haproxy.cfg"
-        config.write_text(HAPROXY.format(port=port, daemon=daemon.url))
-        process = subprocess.Popen(["haproxy", "-db", "-f", str(config)],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            def ready():
-                with contextlib.suppress(OSError, wire.Gone):
-                    return wire.talk(("127.0.0.1", port), LIVE).status == 200
-
-            wait_until(ready, 60, "an answer through the proxy")
-            expected = wire.talk(("127.0.0.1", port), REQUEST)
-            assert expected.status == 200, expected
-            for _ in range(50):
-                with wire.Connection(("127.0.0.1", port)) as connection:
-                    for _ in range(4):
-                        assert connection.exchange(REQUEST).body == expected.body
-        finally:
-            process.terminate()
-            process.wait()

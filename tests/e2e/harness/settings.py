@@ -4,6 +4,7 @@ INVERTD_BUILD           the build folder (default: build)
 INVERTD_SANITIZER       address or thread: times stretch and counts shrink by FACTOR
 INVERTD_BUSY            how many others share a processor; limits stretch (default: by the load)
 INVERTD_LOAD_SECONDS    how long the mixed load runs (default 10)
+INVERTD_FRAMINGS        all: malformed framings on every route behind the proxies too
 INVERTD_FAULT_KILLS     how often engines are killed (default 20; drains are a fifth of it)
 """
 
@@ -27,6 +28,7 @@ BUSY = float(os.environ.get("INVERTD_BUSY", "0")) or min(
     4.0, max(1.0, 1 + os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 LOAD_SECONDS = float(os.environ.get("INVERTD_LOAD_SECONDS", "10"))
+ALL_FRAMINGS = os.environ.get("INVERTD_FRAMINGS", "") == "all"
 FAULT_KILLS = int(os.environ.get("INVERTD_FAULT_KILLS", "20"))
 
 
