@@ -326,7 +326,9 @@ static void test_gallery(void **state)
 /* ---- Kernels of points ---- */
 
 #define KERNELS 150 /* of an order and a precision */
-/* LAPACK leaves up to 1e10. A probe vector lets hardly one pass that has more than this. */
+/* The host engine's; LAPACK leaves up to 1e10. A probe vector lets hardly one pass that has more
+ * than this. The kernels of a GPU look at the left side alone, and leave about what getri does: of
+ * 20,000 kernels of n = 9 to 32 one was above ten times that. */
 #define KERNEL_RIGHT_MAX 100
 
 static double fraction(uint64_t *seed)
@@ -364,19 +366,20 @@ static void test_points(void **state)
 {
     (void)state;
     static const int64_t orders[] = {6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 33, 48};
-    if (getenv("INVERTD_ENGINE"))
-        skip(); /* a GPU's kernels look at the left side alone */
+    const bool few = depth_of_environment() == FEW, has_bound = !getenv("INVERTD_ENGINE");
     for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT * KERNELS; k++) {
         struct subject subject = {.name = "Gaussian",
                                   .kind = "kernel of points",
                                   .precision = (enum precision)(k % PRECISION_COUNT),
                                   .n = orders[k / PRECISION_COUNT % COUNT(orders)]};
+        if (few && subject.n > 33)
+            continue;
         subject.a = gputest_numbers(subject.n * subject.n);
         make_kernel(k + 1, subject.n, subject.precision, subject.a);
         judge_all(&subject);
         free(subject.a);
     }
-    for (size_t k = 0; k < COUNT(methods) * PRECISION_COUNT; k++)
+    for (size_t k = 0; k < COUNT(methods) * PRECISION_COUNT && has_bound; k++)
         assert_true(worsts[k / PRECISION_COUNT][k % PRECISION_COUNT].right <= KERNEL_RIGHT_MAX);
     sum_up(0.3);
 }
