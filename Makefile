@@ -16,8 +16,6 @@ endif
 FUZZ_SECONDS ?= 60
 SANITIZE ?=
 
-CC ?= cc
-CXX ?= c++
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -209,7 +207,7 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
 
 .PHONY: all help demo run test check golden bench fuzz asan tsan install uninstall deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
-.PHONY: unit faults test-accuracy test-howto demo-program bench-programs fuzz-programs
+.PHONY: unit faults mutations test-accuracy test-howto demo-program bench-programs fuzz-programs
 .PHONY: tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -248,12 +246,8 @@ check: ## formatting, static analysis, headers, layers, symbols, limits, generat
 bench: ## measure the HTTP path and the host engine next to their peers; results go to bench/results
 	@scripts/deps build bench
 	@+$(AGAIN) all bench-programs
-	@bench/http/run $(BUILD)
-	@bench/host/small $(BUILD)
-	@bench/host/large $(BUILD)
-	@bench/host/tridiagonal $(BUILD)
-	@bench/host/ism $(BUILD)
-	@bench/host/iterative $(BUILD)
+	@for b in http/run host/small host/large host/tridiagonal host/ism host/iterative; do \
+	    bench/$$b $(BUILD) || exit 1; done
 
 cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and its bench (needs nvcc)
 
@@ -291,6 +285,12 @@ fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@+$(AGAIN) BUILD=build/fuzz CC=clang CXX=clang++ SANITIZE=fuzzer-no-link,address,undefined \
 	    fuzz-programs
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ_SOURCES:tests/fuzz/%.c=%)
+
+mutations: ## MUTATIONS (1000000) mutated requests to the daemon, over sockets
+	@scripts/deps build test python
+	@+$(AGAIN) $(WITHOUT_GPU) all
+	@INVERTD_BUILD=$(BUILD) INVERTD_MUTATIONS=$${MUTATIONS:-1000000} \
+	    .venv/bin/python -m pytest -qs -p no:cacheprovider tests/e2e/door/test_mutations.py
 
 asan: ## the whole suite against an ASan and UBSan build
 	@scripts/deps build test python
