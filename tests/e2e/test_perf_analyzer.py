@@ -1,75 +1,24 @@
-"""NVIDIA's perf_analyzer, unmodified, against model lu.
-
-PyPI's own perf-analyzer needs glibc 2.38. Its last form for older systems lies in the wheel of
-tritonclient 2.51 (tests/requirements-perf.txt), which needs libcudart 12 next to it and Debian's
-libb64-0d. INVERTD_PERF_ANALYZER names the program; else .venv/perf/bin and PATH are looked at.
-"""
-
-import os
-import pathlib
-import re
-import shutil
-import subprocess
+"""perf_analyzer against model lu, with matrices that it batches and whole ones."""
 
 import pytest
 
-from harness.settings import BUSY, ROOT, SANITIZER, scaled_timeout
+from harness import perf_analyzer
 
-
-def find():
-    named = os.environ.get("INVERTD_PERF_ANALYZER")
-    ours = ROOT / ".venv" / "perf" / "bin" / "perf_analyzer"
-    program = named or (str(ours) if ours.exists() else shutil.which("perf_analyzer"))
-    if not program:
-        return None, None, "perf_analyzer is not installed (tests/requirements-perf.txt)"
-    folder = pathlib.Path(program).absolute().parent.parent
-    libraries = set(filter(None, [os.environ.get("LD_LIBRARY_PATH")]))
-    if (folder / "pyvenv.cfg").exists():
-        libraries |= {str(path.parent) for path in folder.glob("lib/**/libcudart.so.12")}
-    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(sorted(libraries))}
-    try:
-        version = subprocess.run(
-            [program, "--version"], env=environment, capture_output=True, text=True, timeout=30
-        )
-    except OSError as error:
-        return None, None, f"perf_analyzer does not start: {error}"
-    if "error while loading" in version.stderr or "not found (required" in version.stderr:
-        return None, None, f"perf_analyzer does not start: {version.stderr.strip()}"
-    return program, environment, None
-
-
-PROGRAM, ENVIRONMENT, REASON = find()
+BATCH = ["-b", "8", "--shape", "A:8,8"]
+WHOLE = ["--shape", "A:1,8,8"]
 
 
 @pytest.fixture(scope="module")
 def roomy(tmp_path_factory):
-    """perf_analyzer writes JSON answers of FP64 into blocks made for FP32 (see its function
-    ConvertJSONOutputToBinary), and crashes whatever the server: it is given larger blocks."""
-    library = tmp_path_factory.mktemp("roomy") / "roomy.so"
-    source = pathlib.Path(__file__).parent / "harness" / "roomy.c"
-    flags = ["-O2", "-fno-builtin", "-shared", "-fPIC", "-o"]
-    subprocess.run(["cc", *flags, str(library), str(source)], check=True, timeout=60)
-    return str(library)
+    return perf_analyzer.make_roomy(tmp_path_factory.mktemp("roomy"))
 
 
-@pytest.mark.skipif(PROGRAM is None, reason=str(REASON))
+@pytest.mark.skipif(perf_analyzer.PROGRAM is None, reason=str(perf_analyzer.REASON))
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("form", ["binary", "json"])
 @pytest.mark.parametrize("mode", [[], ["-a"]], ids=["sync", "async"])
-@pytest.mark.parametrize("shape", [["-b", "8", "--shape", "A:8,8"], ["--shape", "A:1,8,8"]],
-                         ids=["batch", "whole"])
+@pytest.mark.parametrize("shape", [BATCH, WHOLE], ids=["batch", "whole"])
 def test_perf_analyzer(daemon, roomy, form, mode, shape):
-    command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", *shape]
-    command += ["--input-tensor-format", form, "--output-tensor-format", form]
-    command += ["-p", "700", "-s", "1000", "-r", "10", "--concurrency-range", "4", *mode]
-    environment = dict(ENVIRONMENT, LD_PRELOAD=roomy) if form == "json" else ENVIRONMENT
-    run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=scaled_timeout(90)
-    )
-    text = run.stdout + run.stderr
-    assert run.returncode == 0, text
-    words = r"warning|error|fail(ed|ure)|unable|missing|not.*statistic"
-    assert not re.search(words, text, re.I), text
-    throughput = re.search(r"Throughput: ([\d.]+) infer/sec", text)
-    assert throughput and float(throughput.group(1)) > (0 if SANITIZER or BUSY > 1.5 else 10), text
-    assert re.search(r"Inference count: [1-9]", text), "no server side statistics: " + text
+    forms = ["--input-tensor-format", form, "--output-tensor-format", form]
+    perf_analyzer.measure(daemon.url, *shape, *forms, *mode,
+                          preload=roomy if form == "json" else None)
