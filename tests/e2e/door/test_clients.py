@@ -1,5 +1,5 @@
-"""Client programs as they are, over TLS: curl, requests, tritonclient and perf_analyzer. Each trusts
-the CA that signed the daemon's certificate, and none other."""
+"""Client programs as they are, over TLS: curl, requests, tritonclient and perf_analyzer. Each
+trusts the CA that signed the daemon's certificate, and none other."""
 
 import asyncio
 import dataclasses
