@@ -48,11 +48,14 @@ struct client_limits {
     int64_t spool_bytes; /* held by its jobs */
 };
 
+struct queue_account;
+
 struct client {
     char name[CLIENT_NAME_BYTES]; /* "": it has none, and its address stands for it */
     int index; /* below CLIENT_INDEX_MAX, the same as long as it has a name; -1: of no token file */
     unsigned roles; /* bits of enum client_role */
     struct client_limits limits;
+    struct queue_account *account; /* which the limits hold for; NULL: it has none */
 };
 
 /* Who comes in where neither a token nor a certificate is asked for: all roles but admin. */

@@ -53,6 +53,7 @@ enum error failure_set(struct failure *failure, enum error code, const char *for
     if ((size_t)wanted >= sizeof failure->detail)
         drop_cut_character(failure->detail);
     failure->code = code;
+    failure->retry_after_s = 0;
     return code;
 }
 

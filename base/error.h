@@ -32,7 +32,7 @@
     X(MISDIRECTED, 421, false, "misdirected-request", "This host is not served here")              \
     X(NOT_INVERTIBLE, 422, false, "not-invertible",                                                \
       "At least one matrix has no inverse, or none was found")                                     \
-    X(CLIENT_QUOTA, 429, true, "client-quota", "This client has too much under way")               \
+    X(CLIENT_QUOTA, 429, true, "client-quota", "This client is over its quota")                    \
     X(HEADERS_TOO_LARGE, 431, false, "headers-too-large", "The header fields are too large")       \
     X(INTERNAL, 500, false, "internal-error", "The service failed")                                \
     X(POISON, 500, false, "engine-killed", "The computation of this request ends its engine")      \
@@ -54,12 +54,13 @@ enum error {
 /* What went wrong, in words a client can act on. No internals, no raw client text. */
 struct failure {
     enum error code;
+    int retry_after_s; /* when to come again, where that is known; 0: not */
     char detail[384];
 };
 
-/* Fills *failure and returns code, so that `return failure_set(...)` reads well. failure may be
- * NULL. What was set before is overwritten: the first failure is the one worth reporting, so return
- * at once. A detail that is too long is cut between characters. */
+/* Fills *failure, with retry_after_s 0, and returns code, so that `return failure_set(...)` reads
+ * well. failure may be NULL. What was set before is overwritten: the first failure is the one worth
+ * reporting, so return at once. A detail that is too long is cut between characters. */
 enum error failure_set(struct failure *failure, enum error code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

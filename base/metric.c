@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define SHARDS 16
-#define SERIES_MAX 4096
+#define SERIES_MAX 8192
 #define LABELS_MAX 512 /* bytes of a series' labels as shown */
 #define LINE_BYTES 64
 #define CELLS_A_LINE (LINE_BYTES / sizeof(uint64_t))

@@ -80,6 +80,18 @@ struct metric_buckets {
       "Requests refused, by the name of the error.")                                               \
     X(CANCELLED, "invertd_cancelled_total", COUNTER, 1, "reason", NONE,                            \
       "Requests dropped before their answer, by reason (client_left, timeout).")                   \
+    X(CLIENT_REQUESTS, "invertd_client_requests_total", COUNTER, 1, "client,code", NONE,           \
+      "Requests of a client answered, by its name and the status code's class.")                   \
+    X(CLIENT_INVERSIONS, "invertd_client_inversions_total", COUNTER, 1, "client", NONE,            \
+      "Matrices answered to it.")                                                                  \
+    X(CLIENT_DEVICE, "invertd_client_device_seconds_total", COUNTER, 1e-9, "client", NONE,         \
+      "Time that devices have worked for it: its part of each batch, by matrices.")                \
+    X(CLIENT_BYTES, "invertd_client_bytes_total", COUNTER, 1, "client,direction", NONE,            \
+      "Body bytes received from it (in) and sent to it (out).")                                    \
+    X(CLIENT_USED, "invertd_client_quota_used", GAUGE, 1e-3, "client,quota", NONE,                 \
+      "What it uses of a quota, in the quota's unit.")                                             \
+    X(CLIENT_QUOTA, "invertd_client_quota", GAUGE, 1e-3, "client,quota", NONE,                     \
+      "A quota of it; 0: it has none.")                                                            \
     X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
     X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \
     X(SECCOMP, "invertd_seccomp", GAUGE, 1, "process", NONE,                                       \
@@ -131,7 +143,7 @@ struct metric_registry *metric_registry_create(void); /* NULL when out of memory
 void metric_registry_destroy(struct metric_registry **registry);
 
 /* The series with these label values (as many const char * as the row has labels); made when new.
- * Never NULL: past the limit of 4096 series, for labels longer than 500 bytes and when out of
+ * Never NULL: past the limit of 8192 series, for labels longer than 500 bytes and when out of
  * memory, a catch-all series of the same kind that is not shown. */
 struct metric_series *metric_series(struct metric_registry *registry, enum metric_id id, ...);
 

@@ -73,8 +73,17 @@ static void log_failing(const struct exchange *x, enum error code)
                  LOG_STR, error_name(code), "traceparent", LOG_STR, trace, NULL);
 }
 
-/* allow: the value of the Allow field, or NULL. */
-static void answer_error(struct exchange *x, enum error code, const char *detail, const char *allow)
+/* When to come again: as the refusal says, or once what is queued is done. */
+static int retry_after_s(struct queue *queue, const struct failure *failure)
+{
+    return failure != NULL && failure->retry_after_s > 0 ? failure->retry_after_s
+                                                         : queue_retry_after_s(queue);
+}
+
+/* failure: what says more than code and detail, or NULL. allow: the value of the Allow field, or
+ * NULL. */
+static void answer_error(struct exchange *x, enum error code, const char *detail,
+                         const struct failure *failure, const char *allow)
 {
     struct handlers *handlers = x->handlers;
     int status = error_http_status(code);
@@ -95,7 +104,7 @@ static void answer_error(struct exchange *x, enum error code, const char *detail
     handlers__reply_open(&reply, status);
     char seconds[16];
     if (status == 429 || status == 503) {
-        snprintf(seconds, sizeof seconds, "%d", queue_retry_after_s(handlers->services->queue));
+        snprintf(seconds, sizeof seconds, "%d", retry_after_s(handlers->services->queue, failure));
         handlers__reply_field(&reply, "Retry-After", seconds);
     }
     if (allow != NULL)
@@ -110,12 +119,12 @@ static void answer_error(struct exchange *x, enum error code, const char *detail
 
 void handlers__fail(struct exchange *x, const struct failure *failure)
 {
-    answer_error(x, failure->code, failure->detail, NULL);
+    answer_error(x, failure->code, failure->detail, failure, NULL);
 }
 
 void handlers__fail_with(struct exchange *x, enum error code, const char *detail)
 {
-    answer_error(x, code, detail, NULL);
+    answer_error(x, code, detail, NULL, NULL);
 }
 
 void handlers__fail_verb(struct exchange *x, const struct handlers_route *route)
@@ -126,5 +135,5 @@ void handlers__fail_verb(struct exchange *x, const struct handlers_route *route)
     handlers__route_allow(route, &allow);
     char detail[128];
     snprintf(detail, sizeof detail, "This path answers %s.", buffer);
-    answer_error(x, ERROR_METHOD_NOT_ALLOWED, detail, buffer);
+    answer_error(x, ERROR_METHOD_NOT_ALLOWED, detail, NULL, buffer);
 }

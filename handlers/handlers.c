@@ -274,6 +274,27 @@ void handlers_refuse(struct exchange *x, enum error code, const char *detail)
     handlers__fail_with(x, code, detail);
 }
 
+/* ---- Clients ---- */
+
+struct queue_account *handlers_certified(struct handlers *handlers, const char *name)
+{
+    return queue_account_by_certificate(handlers->services->queue, name);
+}
+
+struct queue_account *handlers__account(const struct exchange *x)
+{
+    return x->caller != NULL ? x->caller->account : NULL;
+}
+
+void handlers_answered(const struct exchange *x, int status, int64_t in_bytes, int64_t out_bytes)
+{
+    struct queue_account *account = handlers__account(x);
+    if (account != NULL)
+        queue_account_answered(account, status, in_bytes, out_bytes);
+}
+
+/* ---- What an exchange says ---- */
+
 /* Whether so many characters are hexadecimal digits in lower case, not all of them 0. */
 static bool is_trace_field(const char *field, size_t length, bool may_be_zero)
 {

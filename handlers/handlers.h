@@ -57,12 +57,19 @@ void handlers_expired(struct exchange *x, enum handlers_late what);
 /* The client has gone (which the door counts), or the answer was sent: the exchange is invalid
  * after this. Work that is under way is cancelled and cleans up after itself. */
 void handlers_end(struct exchange *x);
+/* The answer, of a status and so many body bytes in and out, is counted for the client that has an
+ * account. Before handlers_end. */
+void handlers_answered(const struct exchange *x, int status, int64_t in_bytes, int64_t out_bytes);
 /* Answers for the door itself (a bad frame, too many connections): the error in the format of the
  * path. */
 void handlers_refuse(struct exchange *x, enum error code, const char *detail);
 
 /* Whether its path is one of health, which answers under any Host. For the door, before begin. */
 bool handlers_is_health(const struct exchange *x);
+
+/* The account of a client that a certificate names; see queue_account_by_certificate. Any thread.
+ */
+struct queue_account *handlers_certified(struct handlers *handlers, const char *name);
 
 /* The request's W3C traceparent for log lines about it; NULL when it has none that is valid. Lent
  * until end. */

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "gpu/method.h"
 #include "handlers/handlers.h"
+#include "queue/account.h"
 
 #define HANDLERS_SHARDS 16          /* power of two; more than loops usually are */
 #define HANDLERS_URI_MAX 8192       /* bytes of a path */
@@ -121,6 +122,9 @@ void handlers__fail_verb(struct exchange *x, const struct handlers_route *route)
 /* Appends a problem document without its closing brace, so that members can follow. */
 void handlers__problem_open(struct text *text, const struct exchange *x, enum error code,
                             const char *detail);
+
+/* The account of the client that asks; NULL: it has none. */
+struct queue_account *handlers__account(const struct exchange *x);
 
 /* ---- Endpoints ---- */
 

@@ -5,10 +5,12 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "handlers/handlers_private.h"
 #include "handlers/openapi.h"
 #include "handlers/stats.h"
 
+#define CLIENTS_SHOWN QUEUE_ACCOUNTS_SHOWN
 #define METRICS_MAX (16 << 20)
 
 static void answer_flag(struct exchange *x, const char *name, bool value)
@@ -43,6 +45,7 @@ void handlers__metrics(struct exchange *x)
     metric_set(handlers->ready, handlers__ready(handlers));
     process_stats_update(handlers->process_stats);
     queue_show_running(handlers->services->queue);
+    queue_accounts_show(handlers->services->queue);
     handlers__stats_publish(handlers);
     struct text page;
     text_init(&page, METRICS_MAX);
@@ -101,6 +104,51 @@ static void put_html(struct text *page, const char *string)
     }
 }
 
+/* "3 of 10": what a client uses of a quota; where it has none, the first alone, if it is counted.
+ */
+static void put_use(struct text *page, double used, double limit)
+{
+    text_puts(page, "<td>");
+    if (limit > 0 || used > 0)
+        text_printf(page, "%.4g", used);
+    if (limit > 0)
+        text_printf(page, " of %.4g", limit);
+}
+
+struct clients_table {
+    struct text *page;
+    int rows;
+};
+
+static void put_client(void *context, const struct queue_account_use *use)
+{
+    struct clients_table *table = context;
+    const double second = (double)CLOCK_S, mib = 1 << 20;
+    if (table->rows == 0)
+        text_puts(table->page, "<h2>Clients</h2><table><tr><th>Name<th>Requests under way"
+                               "<th>Requests a second<th>MiB of the arena<th>Device seconds a "
+                               "second");
+    if (table->rows == CLIENTS_SHOWN)
+        text_puts(table->page, "<tr><td colspan=\"5\">and others");
+    if (table->rows++ >= CLIENTS_SHOWN)
+        return;
+    text_puts(table->page, "<tr><td>");
+    put_html(table->page, use->name);
+    put_use(table->page, (double)use->requests, (double)use->limits.requests);
+    put_use(table->page, (double)use->rate, (double)use->limits.rate);
+    put_use(table->page, (double)use->bytes / mib, (double)use->limits.bytes / mib);
+    put_use(table->page, (double)use->device_ns / second, (double)use->limits.device_ns / second);
+}
+
+/* Nothing where no client has a name. */
+static void put_clients(struct text *page, struct queue *queue)
+{
+    struct clients_table table = {.page = page};
+    queue_accounts_each(queue, put_client, &table);
+    if (table.rows > 0)
+        text_puts(page, "</table>");
+}
+
 /* Commands to copy, for the address that the browser has asked. */
 static void put_commands(struct text *page, const struct exchange *x)
 {
@@ -145,6 +193,7 @@ void handlers__status_page(struct exchange *x)
                 (long long)pending, pending == 1 ? "" : "s",
                 (unsigned long long)(arena_used_bytes(handlers->services->arena) >> 20),
                 (unsigned long long)(arena_bytes(handlers->services->arena) >> 20));
+    put_clients(&page, handlers->services->queue);
     put_methods(&page, handlers);
     put_commands(&page, x);
     text_puts(&page, page_tail);

@@ -132,13 +132,17 @@ static enum error read_head(struct exchange *x, const struct inference_kind *kin
 
 static void on_room(void *context);
 
-static struct item_source source_of(const struct handlers *handlers, struct inference *inference)
+static struct item_source source_of(const struct exchange *x, struct inference *inference)
 {
+    const struct handlers *handlers = x->handlers;
     const struct handlers_services *services = handlers->services;
     return (struct item_source){.arena = services->arena,
                                 .queue = services->queue,
                                 .method_default = handlers->initial->method,
                                 .inflated_max_bytes = services->limits.body_max_bytes,
+                                .client = x->client,
+                                .account = handlers__account(x),
+                                .arrived_ns = x->arrived_ns,
                                 .on_room = on_room,
                                 .context = inference};
 }
@@ -166,8 +170,8 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
     struct inference *inference = take_object(shard);
     if (inference == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
-    struct item_source source = source_of(handlers, inference);
-    enum error error = handlers__item_open(inference->item, &source, head, x->client, failure);
+    struct item_source source = source_of(x, inference);
+    enum error error = handlers__item_open(inference->item, &source, head, failure);
     if (error != ERROR_NONE) {
         give_object_back(inference);
         return error;
@@ -189,7 +193,8 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
 static void try_to_enter(const struct exchange *x, struct failure *failure)
 {
     struct queue *queue = x->handlers->services->queue;
-    struct queue_reservation room = {.client = x->client};
+    struct queue_reservation room = {
+        .client = x->client, .account = handlers__account(x), .arrived_ns = x->arrived_ns};
     struct failure refusal;
     if (queue_enter(queue, &room, &refusal) == ERROR_NONE)
         queue_leave(queue, &room);

@@ -42,23 +42,40 @@ static struct queue_client **find_client(struct queue *queue, uint32_t number)
     return link;
 }
 
+/* An address's entry, made when it is new; NULL when out of memory. */
+static struct queue_client *address_entry(struct queue *queue, uint32_t number)
+{
+    struct queue_client **link = find_client(queue, number);
+    if (*link == NULL)
+        *link = calloc(1, sizeof **link);
+    if (*link != NULL)
+        (*link)->client = number;
+    return *link;
+}
+
 static enum error enter_client(struct queue *queue, struct queue_reservation *room,
                                struct failure *failure)
 {
     int64_t max = queue->limits.client_requests_max;
-    struct queue_client **link = find_client(queue, room->client);
-    if (*link == NULL)
-        *link = calloc(1, sizeof **link);
-    struct queue_client *client = *link;
+    if (room->account != NULL && room->account->is_shared)
+        room->account = NULL;
+    struct queue_account *account = room->account;
+    struct queue_client *client =
+        account != NULL ? &account->client : address_entry(queue, room->client);
     if (client == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
-    client->client = room->client;
-    if (max > 0 && client->count >= max)
+    if (account != NULL) {
+        enum error error = queue__quota_enter(account, room, max, failure);
+        if (error != ERROR_NONE)
+            return error;
+    } else if (max > 0 && client->count >= max) {
         return failure_set(failure, ERROR_CLIENT_QUOTA,
                            "This client has %lld requests under way, which is its limit; wait "
                            "for an answer before sending the next.",
                            (long long)max);
+    }
     client->count++;
+    room->client = client->client;
     room->entry = client;
     return ERROR_NONE;
 }
@@ -68,7 +85,10 @@ static void leave_client(struct queue *queue, struct queue_reservation *room)
     struct queue_client *client = room->entry;
     assert(client != NULL && client->count > 0);
     room->entry = NULL;
-    if (--client->count > 0)
+    client->count--;
+    if (room->account != NULL)
+        queue__quota_leave(room->account, room);
+    if (client->count > 0 || room->account != NULL)
         return;
     assert(client->bytes == 0 && client->staged_bytes == 0 && client->line.first == NULL);
     struct queue_client **link = find_client(queue, room->client);

@@ -64,6 +64,7 @@ enum error queue_create(const struct queue_limits *limits, struct metric_registr
     }
     pthread_mutex_init(&queue->lock, NULL);
     queue__admission_init(&queue->admission);
+    queue__accounts_init(&queue->accounts);
     queue->limits = *limits;
     queue->metrics = metrics;
     queue__classes_init(queue, clock_now_ns());
@@ -86,6 +87,7 @@ void queue_destroy(struct queue **queue_pointer)
     }
     assert(atomic_load(&queue->inbox) == NULL);
     queue__admission_fini(&queue->admission);
+    queue__accounts_fini(&queue->accounts);
     pthread_mutex_destroy(&queue->lock);
     free(queue->series);
     free(queue);

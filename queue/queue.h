@@ -61,9 +61,10 @@ struct queue_item {
     /* Filled by the submitter before queue_submit; read-only until on_done. */
     const struct method *method;
     enum precision precision;
-    int priority;    /* 1 (highest) .. 3 (lowest); 0 means 2 */
-    uint32_t client; /* that asks, for fairness */
-    bool uncounted;  /* the service's own: no metric and no statistic counts it */
+    int priority;                  /* 1 (highest) .. 3 (lowest); 0 means 2 */
+    uint32_t client;               /* that asks, for fairness: its reservation's */
+    struct queue_account *account; /* whom device time is charged to; NULL: no one */
+    bool uncounted;                /* the service's own: no metric and no statistic counts it */
     int only_engine; /* queue_engine.number + 1 of the one that is to run it; 0: any. It waits until
                       * that one is up, unless it is sent again after an engine's death */
     int64_t batch, n, m; /* batch >= 1, n >= 1 */
@@ -111,6 +112,7 @@ enum queue_waits {
     QUEUE_WAITS_STAGING /* for staging memory */
 };
 
+struct queue_account; /* account.h */
 struct queue_client;
 
 struct queue_limits {
@@ -141,8 +143,11 @@ void queue_destroy(struct queue **queue); /* no item may be left */
 /* What one request holds of memory. The queue counts; taking is the owner's affair. */
 struct queue_reservation {
     /* The owner's, set before queue_enter. */
-    uint32_t client;
-    int64_t need_bytes; /* of the arena: all it is likely to hold; bytes_max at most */
+    uint32_t client; /* its address's number; queue_enter makes it its account's, if it has one */
+    struct queue_account *account; /* NULL: none */
+    uint64_t arrived_ns;           /* for the account; clock_now_ns */
+    int64_t need_bytes;            /* of the arena: all it is likely to hold; bytes_max at most */
+    int64_t sure_bytes;            /* what it holds in any case: need_bytes at most */
     /* What it waited for is counted: once a wait. Any thread; outside the queue's locks. */
     void (*on_room)(struct queue_reservation *room);
 
@@ -152,15 +157,17 @@ struct queue_reservation {
 
     /* The queue's own. */
     struct queue_client *entry;
+    int64_t claimed_bytes; /* of its account's */
     enum queue_waits waits;
     int64_t staging_wanted_bytes;
     uint64_t returns;
     struct queue_reservation *before, *behind, *next_served;
 };
 
-/* Counts a request in, before any memory is taken for it: FULL, DRAINING, NO_ENGINE or CLIENT_QUOTA
- * with words, or NONE. A small room is given all it needs, if that is there. The room is borrowed
- * until queue_leave, with which every success is paired, and which gives back what it holds. */
+/* Counts a request in, before any memory is taken for it: FULL, DRAINING, NO_ENGINE, CLIENT_QUOTA,
+ * TOO_LARGE by a quota, with words, or NONE. A small room is given all it needs, if that is there.
+ * The room is borrowed until queue_leave, with which every success is paired, and which gives back
+ * what it holds. */
 ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, struct queue_reservation *room,
                                         struct failure *failure);
 void queue_leave(struct queue *queue, struct queue_reservation *room); /* it does not wait */
@@ -176,7 +183,8 @@ void queue_leave_staging(struct queue *queue,
                          struct queue_reservation *room); /* gives all of it back */
 /* true: on_room will not come. false: it has come, or comes. */
 ERROR_MUST_CHECK bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room);
-/* Counts more bytes of the arena at once, for what was not foreseen; FULL with words. */
+/* Counts more bytes of the arena at once, for what was not foreseen; FULL, CLIENT_QUOTA or
+ * TOO_LARGE by a quota, with words. */
 ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, struct queue_reservation *room,
                                           int64_t bytes, struct failure *failure);
 /* Gives back some of them before queue_leave: for jobs, whose inputs go before their results do.

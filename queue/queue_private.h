@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "queue/account.h"
+#include "queue/bucket.h"
 #include "queue/queue.h"
 
 #define QUEUE_PRIORITY_NORMAL 2
@@ -152,6 +154,43 @@ struct queue_client {
     struct queue_client *next_waiting; /* in line, while one waits */
 };
 
+/* X(id, label `quota`, help) */
+#define QUEUE_QUOTA_TABLE(X)                                                                       \
+    X(REQUESTS, "requests", "requests under way")                                                  \
+    X(RATE, "rate", "requests a second")                                                           \
+    X(BYTES, "bytes", "bytes of the arena, that requests under way need")                          \
+    X(DEVICE, "device", "seconds of a device's time a second; above the quota it is overdrawn")
+
+enum queue_quota {
+#define QUEUE_QUOTA_ENUM(id, label, help) QUEUE_QUOTA_##id,
+    QUEUE_QUOTA_TABLE(QUEUE_QUOTA_ENUM)
+#undef QUEUE_QUOTA_ENUM
+    QUEUE_QUOTAS
+};
+
+/* What is shown of an account. */
+struct queue_account_series {
+    struct metric_series *answers[6]; /* by the status's first digit; those below 2 are NULL */
+    struct metric_series *inversions, *device, *bytes_in, *bytes_out;
+    struct metric_series *used[QUEUE_QUOTAS], *limit[QUEUE_QUOTAS]; /* NULL: of "other" */
+};
+
+struct queue_account {
+    /* Constant once it is linked. */
+    char name[CLIENT_NAME_BYTES];
+    bool is_shared; /* its clients are known by their addresses, and it has no limits */
+    struct queue_account_series series;
+    _Atomic(struct queue_account *) next;
+
+    /* Guarded by the admission's lock. */
+    struct queue_client client; /* which stays, other than an address's */
+    struct client_limits limits;
+    int64_t claimed_bytes; /* that requests under way need */
+
+    struct queue_bucket rate, device;
+    _Atomic int64_t device_ns; /* limits.device_ns, for charges */
+};
+
 struct queue_admission {
     pthread_mutex_t lock; /* guards what follows */
     bool draining;
@@ -166,6 +205,15 @@ struct queue_admission {
     int64_t waiting;                                 /* rooms, for either */
     uint64_t returns;                                /* how often memory was given back */
     _Atomic uint64_t short_since_ns;                 /* since when some wait; 0: none */
+};
+
+/* account.c. They are made under a lock, and read without. */
+struct queue_accounts {
+    pthread_mutex_t lock;
+    struct queue_account *shared; /* of what found no room; NULL: nothing did */
+    _Atomic(struct queue_account *) first;
+    struct queue_account *last;
+    int count;
 };
 
 struct queue_method_series {
@@ -197,6 +245,7 @@ struct queue {
     struct queue_observer observer;
 
     _Alignas(64) struct queue_admission admission;
+    struct queue_accounts accounts;
     /* Submitted and not yet taken in, newest first, by their next. */
     _Alignas(64) _Atomic(struct queue_item *) inbox;
     _Atomic bool serving; /* see serve() in queue.c */
@@ -247,6 +296,29 @@ void queue__reservation_remove_staging(struct queue *queue, struct queue_reserva
  * their on_room, and needs no lock. */
 struct queue_reservation *queue__reservation_serve(struct queue *queue);
 void queue__reservation_report(struct queue_reservation *served);
+
+/* quota.c, under the admission's lock: an account's quotas. */
+/* May the request come in? Then it is counted but for the client's requests: CLIENT_QUOTA or
+ * TOO_LARGE with words, or NONE. */
+enum error queue__quota_enter(struct queue_account *account, struct queue_reservation *room,
+                              int64_t requests_max, struct failure *failure);
+void queue__quota_leave(struct queue_account *account, struct queue_reservation *room);
+/* The same for a request that is going to hold so many bytes in all. */
+enum error queue__quota_grow(struct queue_account *account, struct queue_reservation *room,
+                             int64_t held_bytes, struct failure *failure);
+/* It will not hold so many bytes any more. */
+void queue__quota_shrink(struct queue_account *account, struct queue_reservation *room,
+                         int64_t bytes);
+void queue__quota_set(struct queue_account *account, const struct client_limits *limits,
+                      uint64_t now_ns);
+/* Any thread, without a lock: a device has worked for it. */
+void queue__quota_charge(struct queue_account *account, uint64_t now_ns, double device_ns);
+
+/* account.c */
+void queue__accounts_init(struct queue_accounts *accounts);
+void queue__accounts_fini(struct queue_accounts *accounts);
+/* Charges the batch's time to those whose matrices it had. */
+void queue__accounts_charge(const struct queue_slot *slot, uint64_t duration_ns, uint64_t now_ns);
 
 /* queue.c: moves what was submitted to its waiting lists. */
 void queue__take_in(struct queue *queue);

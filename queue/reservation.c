@@ -292,6 +292,12 @@ enum error queue__reservation_add(struct queue *queue, struct queue_reservation 
     if (max > 0 && bytes > max - queue->admission.reserved_bytes)
         return failure_set(failure, ERROR_FULL,
                            "The service's memory is taken by other requests; try again later.");
+    if (room->account != NULL) {
+        enum error error =
+            queue__quota_grow(room->account, room, room->held_bytes + bytes, failure);
+        if (error != ERROR_NONE)
+            return error;
+    }
     give(queue, room, bytes);
     return ERROR_NONE;
 }
@@ -306,6 +312,8 @@ void queue__reservation_remove(struct queue *queue, struct queue_reservation *ro
     admission->small_bytes += held_as_small(room);
     admission->reserved_bytes -= bytes;
     room->entry->bytes -= bytes;
+    if (room->account != NULL)
+        queue__quota_shrink(room->account, room, bytes);
 }
 
 void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *room)

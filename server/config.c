@@ -155,8 +155,10 @@ static const struct option_row rows[] = {
      .placeholder = "COUNT",
      .reload = true,
      .help =
-         "Requests of one client address that wait or run; further ones are answered 429; 0: no "
-         "limit. Behind a proxy all clients have one address, but with --proxy-protocol."},
+         "Requests of one client that wait or run; further ones are answered 429; 0: no limit. A "
+         "client is its name, where it has one, or its address. Behind a proxy all clients have "
+         "one "
+         "address, but with --proxy-protocol."},
     {.flag = "client-bytes-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(client_bytes_max),
@@ -165,8 +167,8 @@ static const struct option_row rows[] = {
      .max = 1 * TIB,
      .placeholder = "BYTES",
      .reload = true,
-     .help = "Arena bytes that the requests of one client address may hold together; further ones "
-             "wait until no other client's do; 0: half of the arena."},
+     .help = "Arena bytes that the requests of one client may hold together; further ones wait "
+             "until no other client's do; 0: half of the arena."},
     {.flag = "request-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(request_max_bytes),

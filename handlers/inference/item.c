@@ -109,24 +109,25 @@ static void on_room(struct queue_reservation *room)
 }
 
 enum error handlers__item_open(struct item *item, const struct item_source *source,
-                               const struct item_head *head, uint32_t client,
-                               struct failure *failure)
+                               const struct item_head *head, struct failure *failure)
 {
     assert(item->state == ITEM_EMPTY && head->body_bytes >= 0);
     struct item_memory *memory = &item->memory;
     memset(item, 0, offsetof(struct item, request));
     item->source = *source;
     item->head = *head;
-    item->client = client;
     item->request.batch = 0; /* not known yet */
     handlers__memory_init(memory, source->arena, source->queue);
-    memory->room.client = client;
+    memory->room.client = source->client;
+    memory->room.account = source->account;
+    memory->room.arrived_ns = source->arrived_ns;
     memory->room.on_room = on_room;
     enum error error =
         handlers__memory_plan(memory, head->body_bytes, lead_of(head), answer_guess(head), failure);
     struct failure refusal; /* an error of admission takes precedence */
     if (error == ERROR_NONE)
         memory->room.need_bytes = need_bytes(memory, head);
+    memory->room.sure_bytes = memory->body_whole;
     if (queue_enter(source->queue, &memory->room, &refusal) != ERROR_NONE) {
         *failure = refusal;
         return failure->code;
@@ -236,7 +237,8 @@ void handlers__item_submit(struct item *item, void (*on_done)(struct queue_item 
     queued->method = request->method;
     queued->precision = request->precision;
     queued->priority = request->priority == 0 ? 2 : request->priority == 1 ? 1 : 3;
-    queued->client = item->client;
+    queued->client = item->memory.room.client;
+    queued->account = item->source.account;
     queued->batch = request->batch;
     queued->n = request->n;
     queued->m = request->m;

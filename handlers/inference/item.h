@@ -32,12 +32,16 @@
 
 struct item;
 
-/* Where items take memory from, and what bounds them. All borrowed until close. */
+/* Where items take memory from, what bounds them, and for whom. All borrowed until close. */
 struct item_source {
     struct arena *arena;
     struct queue *queue; /* which counts the arena's bytes for the client */
     const struct method *method_default;
     int64_t inflated_max_bytes;
+    /* Who asks. */
+    uint32_t client;               /* its address's number */
+    struct queue_account *account; /* NULL: none */
+    uint64_t arrived_ns;           /* the request: clock_now_ns */
     /* Memory that an item waited for is there: once a wait, on any thread. */
     void (*on_room)(void *context);
     void *context;
@@ -59,7 +63,7 @@ void handlers__item_destroy(struct item **item); /* must be EMPTY */
 /* Counts the request in (queue_enter), and takes memory for a small body. After a failure the item
  * is EMPTY, and nothing is counted. */
 ERROR_MUST_CHECK enum error handlers__item_open(struct item *item, const struct item_source *source,
-                                                const struct item_head *head, uint32_t client,
+                                                const struct item_head *head,
                                                 struct failure *failure);
 /* Gives all memory back, and counts the request out. It does not wait. */
 void handlers__item_close(struct item *item);

@@ -18,7 +18,6 @@ enum item_state {
 
 struct item {
     _Atomic int state; /* enum item_state; atomic for a cancel while the queue finishes the item */
-    uint32_t client;
     struct item_source source;
     struct item_head head;
     unsigned char *body;

@@ -75,6 +75,7 @@ static enum error take_slot(struct item_memory *memory, int64_t bytes, struct ar
 {
     int64_t granted, held = INT64_MAX;
     uint64_t max = arena_bytes(memory->arena);
+    memory->wanted_bytes = 0;
     if (!checked_round_up(bytes, ARENA_GRANULE, &granted) ||
         !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > max)
         return refuse_large(memory, held, &memory->refusal);

@@ -51,7 +51,8 @@ enum error handlers__item_memory_failure(const struct item *item, struct failure
 {
     const struct proto_request *request = &item->request;
     enum error error = handlers__memory_failure(&item->memory, failure);
-    if (error != ERROR_TOO_LARGE || request->batch != 1)
+    bool by_arena = error == ERROR_TOO_LARGE && item->memory.wanted_bytes > 0;
+    if (!by_arena || request->batch != 1)
         return error;
     return failure_set(failure, ERROR_TOO_LARGE,
                        "The matrix and its answer need at least %lld bytes, the whole arena has "

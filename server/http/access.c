@@ -22,8 +22,9 @@ struct access_table {
 struct access {
     const char *path;
     struct trusted_file_mark mark; /* of the file as it was read last */
-    pthread_mutex_t lock;          /* guards tables */
-    struct access_table *tables;   /* the newest first, which is the one in force */
+    struct access_bind bind;
+    pthread_mutex_t lock;        /* guards tables */
+    struct access_table *tables; /* the newest first, which is the one in force */
     _Atomic(struct access_table *) current;
 };
 
@@ -109,6 +110,33 @@ static void drop_user(struct access *access, struct access_table *table)
 
 /* ---- Life ---- */
 
+static bool bind_all(const struct access *access, struct access_table *table)
+{
+    bool bound = true;
+    for (int i = 0; i < table->count && bound && access->bind.bind != NULL; i++)
+        bound = access->bind.bind(access->bind.context, &table->rows[i].client);
+    return bound;
+}
+
+bool access_set_bind(struct access *access, const struct access_bind *bind)
+{
+    access->bind = *bind;
+    return bind_all(access, access->current);
+}
+
+static void put_in_force(struct access *access, struct access_table *fresh)
+{
+    pthread_mutex_lock(&access->lock);
+    struct access_table *old = access->current;
+    fresh->users = 1;
+    fresh->next = access->tables;
+    access->tables = fresh;
+    access->current = fresh;
+    if (old != NULL)
+        drop_user(access, old);
+    pthread_mutex_unlock(&access->lock);
+}
+
 enum error access_reload(struct access *access, struct failure *failure)
 {
     struct access_table *fresh = NULL;
@@ -118,19 +146,14 @@ enum error access_reload(struct access *access, struct failure *failure)
         return error;
     pthread_mutex_lock(&access->lock);
     bool fits = give_indices(fresh, access->tables);
-    if (fits) {
-        struct access_table *old = access->current;
-        fresh->users = 1;
-        fresh->next = access->tables;
-        access->tables = fresh;
-        access->current = fresh;
-        if (old != NULL)
-            drop_user(access, old);
-    }
     pthread_mutex_unlock(&access->lock);
-    if (fits)
+    if (fits && bind_all(access, fresh)) {
+        put_in_force(access, fresh);
         return ERROR_NONE;
+    }
     free_table(fresh);
+    if (fits)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
     return failure_set(failure, ERROR_BAD_OPTION,
                        "%.120s: too many clients have been replaced; wait until the connections of "
                        "those that have left the file are closed.",

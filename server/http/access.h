@@ -29,6 +29,14 @@ struct access_table;
 ERROR_MUST_CHECK enum error access_create(const char *path, struct access **access,
                                           struct failure *failure);
 void access_destroy(struct access **access); /* no table may be held any more */
+/* What makes a client more than a name: called for each client, with its name and limits, before
+ * the table that it is in is in force. false: there is no memory for it. */
+struct access_bind {
+    bool (*bind)(void *context, struct client *client);
+    void *context;
+};
+/* For the table in force, before any is held, and for all that follow. false: as above. */
+ERROR_MUST_CHECK bool access_set_bind(struct access *access, const struct access_bind *bind);
 /* Reads the file anew. On an error what is in force stays. */
 ERROR_MUST_CHECK enum error access_reload(struct access *access, struct failure *failure);
 /* Whether the file has changed since it was read last, well or badly. Blocks on the file system. */

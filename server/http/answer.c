@@ -172,6 +172,7 @@ void http__finish(struct http__connection *c, bool left)
     if (c->answered) {
         http_count_request(&c->http->count, route, c->status, took_ns, x->body_bytes,
                            c->answer_bytes);
+        handlers_answered(x, c->status, x->body_bytes, c->answer_bytes);
         const char *trace = log_wanted(LOG_DEBUG) ? handlers_traceparent(x) : NULL;
         if (log_wanted(LOG_DEBUG))
             log_line(LOG_DEBUG, "request", "route", LOG_STR, route, "status", LOG_I64,

@@ -14,7 +14,8 @@ static const struct client *by_certificate(struct http__connection *c)
         return &client_anyone;
     if (!c->named) {
         c->certified = client_anyone;
-        (void)tls_client_name(c->session, c->certified.name);
+        if (tls_client_name(c->session, c->certified.name))
+            c->certified.account = handlers_certified(c->http->options.handlers, c->certified.name);
         c->named = true;
     }
     return &c->certified;

@@ -282,23 +282,23 @@ static void test_series_limit(void **state)
     (void)state;
     struct metric_registry *registry = create();
     struct metric_series *first = NULL, *unshown = NULL;
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 9000; i++) {
         char reason[32];
         snprintf(reason, sizeof reason, "r%d", i);
         struct metric_series *series = metric_series(registry, METRIC_REJECTED, reason);
         metric_add(series, 1);
         first = i == 0 ? series : first;
-        if (i == 4096)
+        if (i == 8192)
             unshown = series;
-        assert_true((series == unshown) == (i >= 4096));
+        assert_true((series == unshown) == (i >= 8192));
     }
     /* Every kind has one to count on in vain, and what was there before is found as before. */
     metric_observe(metric_series(registry, METRIC_BATCH_SIZE, "lu"), 3);
     metric_set(metric_series(registry, METRIC_READY), 1);
     assert_ptr_equal(metric_series(registry, METRIC_REJECTED, "r0"), first);
     struct text page = render(registry);
-    assert_line(&page, "invertd_rejected_total{reason=\"r4095\"} 1");
-    assert_int_equal(count_line(&page, "invertd_rejected_total{reason=\"r4096\"} 1"), 0);
+    assert_line(&page, "invertd_rejected_total{reason=\"r8191\"} 1");
+    assert_int_equal(count_line(&page, "invertd_rejected_total{reason=\"r8192\"} 1"), 0);
     assert_null(strstr(page.data, "_bucket"));
     text_free(&page);
     metric_registry_destroy(&registry);

@@ -16,9 +16,16 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "queue/account.h"
 #include "queue/queue.h"
 
 #define FAKE_ITEMS 8
+
+/* What has been counted for a client. */
+struct queue_account {
+    int answers, status;
+    int64_t in_bytes, out_bytes, matrices;
+};
 
 struct queue {
     enum error enter_error; /* what queue_enter says */
@@ -32,6 +39,11 @@ struct queue {
     int count, cancels;
     bool cancel_at_once; /* queue_cancel calls on_done before it returns */
     struct queue_observer observer;
+    int retry_after_s;                    /* of enter_error's failure */
+    const struct queue_account_use *uses; /* [use_count]: of all accounts */
+    int use_count, shows;
+    const char *certified; /* whom an account was asked for */
+    struct queue_account account;
 };
 
 /* Whether so many bytes more are within the bound; then they are counted. */
@@ -123,8 +135,13 @@ static inline void fake_give_room(struct queue *queue)
 enum error queue_enter(struct queue *queue, struct queue_reservation *room, struct failure *failure)
 {
     assert_int_equal(room->client, 5);
-    if (queue->enter_error != ERROR_NONE)
-        return failure_set(failure, queue->enter_error, "no entry");
+    assert_true(room->sure_bytes <= room->need_bytes);
+    assert_true(room->account == NULL || room->arrived_ns != 0);
+    if (queue->enter_error != ERROR_NONE) {
+        failure_set(failure, queue->enter_error, "no entry");
+        failure->retry_after_s = queue->retry_after_s;
+        return queue->enter_error;
+    }
     if (!queue->is_short && room->need_bytes <= QUEUE_RESERVATION_SMALL)
         (void)fake_count(queue, room, room->need_bytes);
     queue->entered++;
@@ -191,6 +208,39 @@ int64_t queue_pending(struct queue *queue)
 void queue_show_running(struct queue *queue)
 {
     (void)queue;
+}
+
+struct queue_account *queue_account_by_certificate(struct queue *queue, const char *name)
+{
+    queue->certified = name;
+    return &queue->account;
+}
+
+void queue_account_answered(struct queue_account *account, int status, int64_t in_bytes,
+                            int64_t out_bytes)
+{
+    account->answers++;
+    account->status = status;
+    account->in_bytes += in_bytes;
+    account->out_bytes += out_bytes;
+}
+
+void queue_account_inverted(struct queue_account *account, int64_t matrices)
+{
+    account->matrices += matrices;
+}
+
+void queue_accounts_each(struct queue *queue,
+                         void (*each)(void *context, const struct queue_account_use *use),
+                         void *context)
+{
+    for (int i = 0; i < queue->use_count; i++)
+        each(context, &queue->uses[i]);
+}
+
+void queue_accounts_show(struct queue *queue)
+{
+    queue->shows++;
 }
 
 #endif

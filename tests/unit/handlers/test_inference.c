@@ -379,6 +379,63 @@ static void test_waiting_for_memory(void **state)
     }
 }
 
+/* What a client with an account has done is counted for it, and it pays for its batches. */
+static void test_accounts(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    struct client client = {.name = "lab", .account = &fake.queue.account};
+    size_t bytes = infer_request(&fake, &f, 3, 8, "");
+    f.x.caller = &client;
+    fake_send(&f, body, bytes);
+    assert_ptr_equal(fake.queue.items[0]->account, client.account);
+    fake_compute(&fake, NULL);
+    fake_await(&fake, &f);
+    assert_int_equal(client.account->matrices, 3);
+    handlers_answered(&f.x, 200, 12, 34); /* which the door calls */
+    assert_int_equal(client.account->answers, 1);
+    assert_int_equal(client.account->out_bytes, 34);
+    fake_end(&f);
+    bytes = infer_request(&fake, &f, 1, 8, "");
+    fake_send(&f, body, bytes); /* of a client without one */
+    assert_null(fake.queue.items[0]->account);
+    fake_compute(&fake, NULL);
+    fake_await(&fake, &f);
+    handlers_answered(&f.x, 200, 12, 34);
+    fake_end(&f);
+    assert_int_equal(client.account->answers, 1);
+    assert_ptr_equal(handlers_certified(fake.handlers, "a"), &fake.queue.account);
+    assert_string_equal(fake.queue.certified, "a");
+    fake_stop(&fake);
+}
+
+/* A quota that says when to come again is believed. */
+static void test_retry_after(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    static const struct {
+        int retry_after_s;
+        const char *field;
+    } rows[] = {{0, "7"}, {1, "1"}, {86400, "86400"}};
+    fake_start(&fake);
+    fake.queue.enter_error = ERROR_CLIENT_QUOTA;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        fake.queue.retry_after_s = rows[i].retry_after_s;
+        fake_request(&fake, &f, EXCHANGE_POST, i == 1 ? "/v1/invert" : INFER);
+        f.x.content_length = i == 1 ? -1 : 10; /* a bad head is refused for the quota as well */
+        handlers_begin(&f.x);
+        assert_int_equal(f.answer.status, 429);
+        assert_string_equal(fake_field(&f, "Retry-After"), rows[i].field);
+        assert_non_null(strstr(fake_body(&f), "no entry"));
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
 /* The outputs do not fit what is left: refused after decoding. */
 static void test_no_room_for_outputs(void **state)
 {
@@ -481,6 +538,8 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_waiting_for_memory),
         cmocka_unit_test(test_more_than_foreseen),
+        cmocka_unit_test(test_accounts),
+        cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_no_room_for_outputs),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_never_fits),

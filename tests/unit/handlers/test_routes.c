@@ -493,6 +493,38 @@ static void test_status_page(void **state)
     fake_stop(&fake);
 }
 
+/* What clients use of their quotas; names by certificates may hold any character. */
+static void test_status_page_has_clients(void **state)
+{
+    (void)state;
+    static const struct queue_account_use use = {
+        .name = "<lab & co>",
+        .limits = {.requests = 10, .bytes = 1 << 20, .device_ns = 500000000},
+        .requests = 3,
+        .bytes = 1 << 19,
+        .device_ns = 750000000};
+    struct fake fake;
+    fake_start(&fake);
+    struct fake_exchange f;
+    static struct queue_account_use uses[QUEUE_ACCOUNTS_SHOWN + 2];
+    for (int count = 0; count <= QUEUE_ACCOUNTS_SHOWN + 2; count += QUEUE_ACCOUNTS_SHOWN / 2 + 1) {
+        for (int i = 0; i < count; i++)
+            uses[i] = use;
+        fake.queue.uses = uses;
+        fake.queue.use_count = count;
+        fake_request(&fake, &f, EXCHANGE_GET, "/");
+        fake_send(&f, NULL, 0);
+        const char *page = fake_body(&f);
+        assert_int_equal(strstr(page, "<h2>Clients</h2>") != NULL, count > 0);
+        assert_int_equal(strstr(page, "<tr><td>&lt;lab &amp; co&gt;<td>3 of 10<td><td>0.5 of 1"
+                                      "<td>0.75 of 0.5") != NULL,
+                         count > 0);
+        assert_int_equal(strstr(page, "and others") != NULL, count > QUEUE_ACCOUNTS_SHOWN);
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_refuse),
         cmocka_unit_test(test_health),
         cmocka_unit_test(test_status_page),
+        cmocka_unit_test(test_status_page_has_clients),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_traceparent),
         cmocka_unit_test(test_failures_are_logged),

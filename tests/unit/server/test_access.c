@@ -188,6 +188,53 @@ static void test_a_link_is_judged_by_its_target(void **state)
     unlink(link_path);
 }
 
+struct binder {
+    int left; /* clients that there is memory for */
+    int calls;
+    char names[64];
+};
+
+static bool bind(void *context, struct client *client)
+{
+    struct binder *binder = context;
+    binder->calls++;
+    if (binder->left-- == 0)
+        return false;
+    size_t length = strlen(binder->names);
+    snprintf(binder->names + length, sizeof binder->names - length, "%s", client->name);
+    client->account = context;
+    return true;
+}
+
+/* Every client that a token finds has been bound. Without memory the old table stays. */
+static void test_clients_are_bound(void **state)
+{
+    (void)state;
+    struct binder binder = {.left = 100};
+    const struct access_bind use = {bind, &binder};
+    struct failure failure = {0};
+    write_clients("a,b");
+    struct access *access = open_access();
+    struct access_table *table = NULL;
+    assert_true(access_set_bind(access, &use));
+    assert_string_equal(binder.names, "ab");
+    write_clients("b,c,d");
+    reload(access);
+    assert_string_equal(binder.names, "abbcd");
+    access_hold(access, &table);
+    assert_ptr_equal(access_find(table, "dd", 2)->account, &binder);
+    binder.left = 1;
+    write_clients("e,f,g");
+    assert_int_equal(access_reload(access, &failure), ERROR_INTERNAL);
+    assert_string_equal(failure.detail, "out of memory");
+    assert_int_equal(binder.calls, 7);
+    assert_true(index_by(access, "dd") >= 0);
+    binder.left = 0;
+    assert_false(access_set_bind(access, &use));
+    access_let_go(access, &table);
+    access_destroy(&access);
+}
+
 static void test_too_many_names(void **state)
 {
     (void)state;
@@ -307,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_names_keep_their_index),
         cmocka_unit_test(test_a_bad_file_changes_nothing),
         cmocka_unit_test(test_a_link_is_judged_by_its_target),
+        cmocka_unit_test(test_clients_are_bound),
         cmocka_unit_test(test_too_many_names),
         cmocka_unit_test(test_lookups_while_it_is_read_anew),
         cmocka_unit_test(test_bearer),

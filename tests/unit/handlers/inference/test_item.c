@@ -31,6 +31,9 @@ static void make_bed(struct bed *bed)
                                        .queue = &bed->queue,
                                        .method_default = method_find("auto"),
                                        .inflated_max_bytes = ARENA_BYTES,
+                                       .client = CLIENT,
+                                       .account = &bed->queue.account,
+                                       .arrived_ns = 77,
                                        .on_room = on_room,
                                        .context = bed};
     bed->item = handlers__item_create();
@@ -48,7 +51,7 @@ static void free_bed(struct bed *bed)
 
 static enum error open_item(struct bed *bed, const struct item_head *head, struct failure *failure)
 {
-    return handlers__item_open(bed->item, &bed->source, head, CLIENT, failure);
+    return handlers__item_open(bed->item, &bed->source, head, failure);
 }
 
 static void close_item(struct bed *bed)
@@ -125,6 +128,7 @@ static void test_whole_way(void **state)
     const struct queue_item *queued = bed.queue.items[0];
     assert_ptr_equal(queued->method, request->method);
     assert_int_equal(queued->client, CLIENT);
+    assert_ptr_equal(queued->account, &bed.queue.account);
     assert_int_equal(queued->priority, 2);
     assert_int_equal(queued->batch, 2);
     assert_ptr_equal(queued->owner, &bed);
