@@ -92,8 +92,9 @@ variants = $(strip $(if $(filter $(1),$(BY_RANGE)),$(RANGES), \
 # The objects of sources, in a folder.
 objects = $(foreach s,$(2),$(patsubst %,$(1)/%.o,$(if $(call variants,$(s)), \
               $(addprefix $(basename $(s))_,$(call variants,$(s))),$(basename $(s)))))
-# gen/openapi.o: the API's description, which the daemon serves.
-OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj/gen/openapi.o
+# gen/openapi.o, gen/login_page.o: documents that the daemon serves.
+OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj/gen/openapi.o \
+           $(BUILD)/obj/gen/login_page.o
 ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
                       $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/methods/*.c \
                           gpu/process/*.c))
@@ -592,9 +593,8 @@ $(GEN)/version.h: FORCE
 	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' "$$(scripts/version)")
 
 $(GEN)/openapi.c: docs/openapi.yaml
-	@mkdir -p $(@D)
-	@{ echo '#include "handlers/openapi.h"'; echo 'const unsigned char openapi_yaml[] = {'; \
-	   od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'; \
-	   echo '};'; echo 'const size_t openapi_yaml_bytes = sizeof openapi_yaml;'; } >$@
+$(GEN)/login_page.c: handlers/login_page.html
+$(GEN)/openapi.c $(GEN)/login_page.c:
+	@mkdir -p $(@D) && scripts/embed $< >$@
 
 -include $(shell find $(BUILD)/obj $(BUILD)/faults $(SIMT) -name '*.d' 2>/dev/null)

@@ -38,8 +38,10 @@ bool client_is_name(const char *name, size_t length)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
+    if (length == 0 || length >= CLIENT_NAME_BYTES || strchr("._-@", name[0]) != NULL)
+        return false;
     for (size_t i = 0; i < length; i++)
         if (memchr(plain, name[i], sizeof plain - 1) == NULL)
             return false;
-    return length > 0 && length < CLIENT_NAME_BYTES;
+    return true;
 }

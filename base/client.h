@@ -66,7 +66,7 @@ bool client_may(const struct client *client, enum client_role role);
 /* The role of that name; 0: there is none. */
 unsigned client_role_find(const char *name, size_t length);
 const char *client_role_name(enum client_role role); /* of one bit */
-/* Of a token file: 1 to 64 letters, digits and . _ - @ */
+/* Of a token file: 1 to 64 letters, digits and . _ - @, the first a letter or a digit. */
 bool client_is_name(const char *name, size_t length);
 
 #endif

@@ -19,6 +19,7 @@
     X(BAD_OPTION, 400, false, "bad-option", "An option is unknown or has a bad value")             \
     X(BAD_SHAPE, 400, false, "bad-shape", "The shape of a matrix is not usable")                   \
     X(BAD_DATATYPE, 400, false, "bad-datatype", "The data type is not supported")                  \
+    X(UNAUTHORIZED, 401, false, "unauthorized", "A token is needed that the service knows")        \
     X(FORBIDDEN, 403, false, "forbidden", "This is not allowed to this client")                    \
     X(NOT_FOUND, 404, false, "not-found", "There is nothing at this path")                         \
     X(METHOD_NOT_ALLOWED, 405, false, "method-not-allowed", "The HTTP method is not allowed here") \

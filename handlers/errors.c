@@ -80,6 +80,12 @@ static int retry_after_s(struct queue *queue, const struct failure *failure)
                                                          : queue_retry_after_s(queue);
 }
 
+void handlers__count_refusal(const struct exchange *x, enum error code)
+{
+    assert(x->handlers->rejected[code] != NULL);
+    metric_add(x->handlers->rejected[code], 1);
+}
+
 /* failure: what says more than code and detail, or NULL. allow: the value of the Allow field, or
  * NULL. */
 static void answer_error(struct exchange *x, enum error code, const char *detail,
@@ -107,11 +113,12 @@ static void answer_error(struct exchange *x, enum error code, const char *detail
         snprintf(seconds, sizeof seconds, "%d", retry_after_s(handlers->services->queue, failure));
         handlers__reply_field(&reply, "Retry-After", seconds);
     }
+    if (status == 401)
+        handlers__reply_field(&reply, "WWW-Authenticate", HANDLERS_CHALLENGE);
     if (allow != NULL)
         handlers__reply_field(&reply, "Allow", allow);
     reply.close = code == ERROR_DRAINING || code == ERROR_BODY_TOO_SLOW;
-    assert(handlers->rejected[code] != NULL);
-    metric_add(handlers->rejected[code], 1);
+    handlers__count_refusal(x, code);
     if (status >= 500 && log_wanted(LOG_WARNING) && may_log(handlers))
         log_failing(x, code);
     handlers__reply_text(x, &reply, v2 ? HANDLERS_JSON : HANDLERS_PROBLEM, &text);

@@ -1,8 +1,8 @@
 /* handlers/handlers.c: what the door calls, and the state behind all endpoints.
  *
- * An exchange finds its route in handlers_begin and is refused there when there is none, or the
- * verb is wrong; otherwise the route's own functions see it. x->state belongs to the route and is
- * NULL once the route has given it up.
+ * An exchange finds its route in handlers_begin and is refused there when its client may not use
+ * it, when there is none, or the verb is wrong; otherwise the route's own functions see it.
+ * x->state belongs to the route and is NULL once the route has given it up.
  *
  * Threads: see handlers.h. Cost: a few comparisons an exchange besides the route's own work.
  */
@@ -174,11 +174,13 @@ void handlers_begin(struct exchange *x)
         return;
     }
     const struct handlers_route *route = handlers__route_find(x->path, x->listener);
+    x->route = route;
+    if (!handlers__admit(x))
+        return;
     if (route == NULL) {
         handlers__fail_with(x, ERROR_NOT_FOUND, why_nowhere(x));
         return;
     }
-    x->route = route;
     if (!handlers__route_allows(route, x->verb))
         handlers__fail_verb(x, route);
     else if (route->begin != NULL && x->verb != EXCHANGE_OPTIONS)

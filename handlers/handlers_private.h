@@ -21,6 +21,7 @@
 #define HANDLERS_PAGE_MAX (4 << 20) /* bytes of a document that is not an inference's answer */
 #define HANDLERS_JSON "application/json"
 #define HANDLERS_PROBLEM "application/problem+json"
+#define HANDLERS_CHALLENGE "Bearer" /* WWW-Authenticate */
 
 struct inference;
 struct stats;
@@ -77,6 +78,7 @@ enum handlers__place {
 struct handlers_route {
     const char *pattern; /* "{model}" and "{version}" each take one segment */
     unsigned verbs;      /* bits 1 << enum exchange_verb */
+    unsigned roles; /* of enum client_role, one of which is needed; 0: no client need be known */
     enum handlers__place place;
     void (*begin)(struct exchange *x); /* NULL: nothing to do before the body is complete */
     void (*run)(struct exchange *x);
@@ -117,6 +119,7 @@ void handlers__reply_document(struct exchange *x, const char *content_type, stru
 /* Answers with the error in the format of the path and counts it. */
 void handlers__fail(struct exchange *x, const struct failure *failure);
 void handlers__fail_with(struct exchange *x, enum error code, const char *detail);
+void handlers__count_refusal(const struct exchange *x, enum error code);
 /* 405 with Allow. */
 void handlers__fail_verb(struct exchange *x, const struct handlers_route *route);
 /* Appends a problem document without its closing brace, so that members can follow. */
@@ -125,6 +128,12 @@ void handlers__problem_open(struct text *text, const struct exchange *x, enum er
 
 /* The account of the client that asks; NULL: it has none. */
 struct queue_account *handlers__account(const struct exchange *x);
+
+/* ---- Clients: entry.c ---- */
+
+/* Whether the client may use x->route, or ask for a path that is no route's. Otherwise answers: 401
+ * to one that is not known, 403 to one without the role. */
+bool handlers__admit(struct exchange *x);
 
 /* ---- Endpoints ---- */
 

@@ -16,11 +16,18 @@
 #define OPERATIONS HANDLERS_PLACE_OPERATIONS
 #define BOTH HANDLERS_PLACE_BOTH
 #define INFER                                                                                      \
-    POST, WORK, handlers__v2_infer_begin, handlers__inference_run, handlers__inference_drop
+    POST, CLIENT_INFER, WORK, handlers__v2_infer_begin, handlers__inference_run,                   \
+        handlers__inference_drop
 #define INVERT                                                                                     \
-    POST, WORK, handlers__v1_invert_begin, handlers__inference_run, handlers__inference_drop
-#define INDEX POST, WORK, handlers__v2_index_begin, handlers__v2_index_run, handlers__v2_index_drop
-#define PAGE(place, run) GET, place, NULL, run, NULL
+    POST, CLIENT_INFER, WORK, handlers__v1_invert_begin, handlers__inference_run,                  \
+        handlers__inference_drop
+#define INDEX                                                                                      \
+    POST, CLIENT_INFER, WORK, handlers__v2_index_begin, handlers__v2_index_run,                    \
+        handlers__v2_index_drop
+/* roles: of the clients that may see it; ANY: all that are known; NONE: also those that are not. */
+#define PAGE(roles, place, run) GET, roles, place, NULL, run, NULL
+#define NONE 0
+#define ANY CLIENT_ROLES_ALL
 #define VERSIONS "/v2/models/{model}/versions/{version}"
 
 /* A literal row stands before one with braces that would fit too. */
@@ -28,25 +35,25 @@ static const struct handlers_route routes[] = {
     {"/v2/models/{model}/infer", INFER},
     {VERSIONS "/infer", INFER},
     {"/v1/invert", INVERT},
-    {"/v1/methods", PAGE(WORK, handlers__v1_methods)},
-    {"/v2", PAGE(WORK, handlers__v2_server)},
-    {"/v2/health/live", PAGE(BOTH, handlers__live)},
-    {"/v2/health/ready", PAGE(BOTH, handlers__ready_answer)},
-    {"/v2/models/stats", PAGE(WORK, handlers__v2_stats)},
-    {"/v2/models/{model}", PAGE(WORK, handlers__v2_model)},
-    {"/v2/models/{model}/ready", PAGE(WORK, handlers__v2_model_ready)},
-    {"/v2/models/{model}/config", PAGE(WORK, handlers__v2_model_config)},
-    {"/v2/models/{model}/stats", PAGE(WORK, handlers__v2_model_stats)},
-    {VERSIONS, PAGE(WORK, handlers__v2_model)},
-    {VERSIONS "/ready", PAGE(WORK, handlers__v2_model_ready)},
-    {VERSIONS "/config", PAGE(WORK, handlers__v2_model_config)},
-    {VERSIONS "/stats", PAGE(WORK, handlers__v2_model_stats)},
+    {"/v1/methods", PAGE(ANY, WORK, handlers__v1_methods)},
+    {"/v2", PAGE(CLIENT_INFER, WORK, handlers__v2_server)},
+    {"/v2/health/live", PAGE(NONE, BOTH, handlers__live)},
+    {"/v2/health/ready", PAGE(NONE, BOTH, handlers__ready_answer)},
+    {"/v2/models/stats", PAGE(CLIENT_INFER, WORK, handlers__v2_stats)},
+    {"/v2/models/{model}", PAGE(CLIENT_INFER, WORK, handlers__v2_model)},
+    {"/v2/models/{model}/ready", PAGE(CLIENT_INFER, WORK, handlers__v2_model_ready)},
+    {"/v2/models/{model}/config", PAGE(CLIENT_INFER, WORK, handlers__v2_model_config)},
+    {"/v2/models/{model}/stats", PAGE(CLIENT_INFER, WORK, handlers__v2_model_stats)},
+    {VERSIONS, PAGE(CLIENT_INFER, WORK, handlers__v2_model)},
+    {VERSIONS "/ready", PAGE(CLIENT_INFER, WORK, handlers__v2_model_ready)},
+    {VERSIONS "/config", PAGE(CLIENT_INFER, WORK, handlers__v2_model_config)},
+    {VERSIONS "/stats", PAGE(CLIENT_INFER, WORK, handlers__v2_model_stats)},
     {"/v2/repository/index", INDEX},
-    {"/livez", PAGE(OPERATIONS, handlers__live)},
-    {"/readyz", PAGE(OPERATIONS, handlers__ready_answer)},
-    {"/metrics", PAGE(OPERATIONS, handlers__metrics)},
-    {"/openapi.yaml", PAGE(WORK, handlers__openapi)},
-    {"/", PAGE(WORK, handlers__status_page)},
+    {"/livez", PAGE(NONE, OPERATIONS, handlers__live)},
+    {"/readyz", PAGE(NONE, OPERATIONS, handlers__ready_answer)},
+    {"/metrics", PAGE(CLIENT_METRICS, OPERATIONS, handlers__metrics)},
+    {"/openapi.yaml", PAGE(ANY, WORK, handlers__openapi)},
+    {"/", PAGE(CLIENT_METRICS, WORK, handlers__status_page)},
 };
 #define ROUTE_COUNT ((int)(sizeof routes / sizeof routes[0]))
 

@@ -2,9 +2,7 @@
 #include "server/config.h"
 
 #include <string.h>
-#include <strings.h>
 
-#include "base/choices.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/engine.h"
@@ -16,8 +14,6 @@
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 #define TIB (1024 * GIB)
-
-#define ENGINE_MEMORY_MIN (1 * MIB)
 
 static const struct option_row rows[] = {
     {.flag = "config",
@@ -38,8 +34,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_BOOL,
      .offset = FIELD(open),
      .initial = "false",
-     .help = "Listen beyond loopback and unix sockets without --tls-client-ca: a gateway, or the "
-             "network, keeps strangers out."},
+     .help = "Listen beyond loopback and unix sockets without --token-file or --tls-client-ca: a "
+             "gateway, or the network, keeps strangers out."},
     {.flag = "allowed-hosts",
      .kind = OPTION_LIST,
      .offset = FIELD(allowed_hosts),
@@ -69,6 +65,21 @@ static const struct option_row rows[] = {
      .placeholder = "FILE",
      .help = "Only clients with a certificate of a CA in this PEM file may connect by TCP. The CN "
              "of its subject is the client's name."},
+    {.flag = "token-file",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(token_file),
+     .placeholder = "FILE",
+     .help = "Only clients with a token in this file may come in. A line is NAME ROLE[,ROLE...] "
+             "sha256:HEX, and invertd --new-token NAME makes one. Read anew at SIGHUP, and when "
+             "it changes."},
+    {.flag = "token-check",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(token_check_ns),
+     .initial = "10s",
+     .min = MS(100),
+     .max = S(3600),
+     .placeholder = "DURATION",
+     .help = "How often it is looked whether the token file has changed."},
     {.flag = "proxy-protocol",
      .kind = OPTION_LIST,
      .offset = FIELD(proxy_protocol),
@@ -471,6 +482,8 @@ static const struct {
     {"--help", CONFIG_HELP, "Print this and exit."},
     {"--version", CONFIG_VERSION, "Print the version and exit."},
     {"--print-config", CONFIG_PRINT, "Print the configuration as a file for --config and exit."},
+    {"--new-token", CONFIG_NEW_TOKEN,
+     "Print a token for NAME [ROLE,...] (infer), and its line for the token file, and exit."},
     {"--print-options-markdown", CONFIG_PRINT_MARKDOWN,
      "Print the table of options as Markdown and exit."},
 };
@@ -489,71 +502,6 @@ static enum config_task take_task(int *argc, char **argv)
     return CONFIG_SERVE;
 }
 
-/* OpenBLAS's own names, in no case that matters. It would take a name it does not know for none. */
-static const char cpu_names[] =
-    "Prescott|Core2|Penryn|Dunnington|Atom|Nano|Nehalem|Sandybridge|Haswell|SkylakeX|Cooperlake|"
-    "SapphireRapids|Opteron|Opteron_SSE3|Barcelona|Bobcat|Bulldozer|Piledriver|Steamroller|"
-    "Excavator|Zen";
-
-static enum error check_cpu(const char *cpu, struct failure *failure)
-{
-    const char *name;
-    size_t length;
-    if (cpu == NULL)
-        return ERROR_NONE;
-    for (int i = 0; (name = choices_at(cpu_names, i, &length)) != NULL; i++)
-        if (strncasecmp(name, cpu, length) == 0 && cpu[length] == '\0')
-            return ERROR_NONE;
-    return failure_set(failure, ERROR_BAD_OPTION, "--cpu \"%.40s\" is not allowed; it takes %s.",
-                       cpu, cpu_names);
-}
-
-/* Sizes that are 0 or no less than what anything at all needs. */
-static enum error check_sizes(const struct config *config, struct failure *failure)
-{
-    const struct {
-        const char *flag;
-        int64_t bytes, min;
-    } sizes[] = {{"arena-size", config->arena_size_bytes, CONFIG_ARENA_MIN},
-                 {"engine-scratch-max", config->engine_scratch_max_bytes, ENGINE_MEMORY_MIN},
-                 {"device-memory-max", config->device_memory_max_bytes, ENGINE_MEMORY_MIN}};
-    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-        if (sizes[k].bytes != 0 && sizes[k].bytes < sizes[k].min)
-            return failure_set(failure, ERROR_BAD_OPTION,
-                               "--%s %lld is not allowed; it takes 0, or %lldMiB or more.",
-                               sizes[k].flag, (long long)sizes[k].bytes,
-                               (long long)(sizes[k].min >> 20));
-    return ERROR_NONE;
-}
-
-static enum error check_tls(const struct config *config, struct failure *failure)
-{
-    bool cert = config->tls_cert != NULL, key = config->tls_key != NULL;
-    if (cert != key)
-        return failure_set(failure, ERROR_BAD_OPTION, "--%s is given without --%s; give both.",
-                           cert ? "tls-cert" : "tls-key", cert ? "tls-key" : "tls-cert");
-    if (!cert && config->tls_client_ca != NULL)
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "--tls-client-ca is given without --tls-cert and --tls-key; give all.");
-    return ERROR_NONE;
-}
-
-/* What the table cannot say. */
-static enum error check(struct config *config, struct failure *failure)
-{
-    enum error error = check_sizes(config, failure);
-    if (error == ERROR_NONE)
-        error = check_cpu(config->cpu, failure);
-    if (error == ERROR_NONE)
-        error = check_tls(config, failure);
-    if (error == ERROR_NONE)
-        error = site_check_origins(&config->cors_origins, failure);
-    if (error == ERROR_NONE)
-        error = proxy_list_read(&config->proxy_protocol, &config->proxies, failure);
-    return error != ERROR_NONE ? error
-                               : engine_choice_parse(config->engine, &config->engines, failure);
-}
-
 enum error config_read(int argc, char **argv, char *const *environment, struct config *config,
                        enum config_task *task, struct failure *failure)
 {
@@ -564,7 +512,7 @@ enum error config_read(int argc, char **argv, char *const *environment, struct c
     enum error error = option_parse(&config_table, argc, argv, environment, config, failure);
     if (error != ERROR_NONE)
         return error;
-    error = check(config, failure);
+    error = config_check(config, failure);
     if (error != ERROR_NONE)
         config_free(config);
     return error;

@@ -20,8 +20,8 @@
 
 struct config {
     struct option_list listen, allowed_hosts, cors_origins, proxy_protocol;
-    char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *cpu, *log_file,
-        *access_log;
+    char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *token_file,
+        *cpu, *log_file, *access_log;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
     bool open, no_seccomp;
@@ -35,7 +35,7 @@ struct config {
     int64_t batch_wait_us, batch_matrices_max, batch_bytes_max, batch_cost_ns, long_cost_ns,
         in_flight;
     int64_t engine_heartbeat_ns, batch_deadline_ns, engine_backoff_max_ns, cuda_spares;
-    int64_t drain_delay_ns, drain_timeout_ns;
+    int64_t drain_delay_ns, drain_timeout_ns, token_check_ns;
     int64_t compress_level;
     struct engine_choice engines; /* what `engine` says */
     struct proxy_list proxies;    /* what `proxy_protocol` says */
@@ -49,15 +49,18 @@ enum config_task {
     CONFIG_HELP,
     CONFIG_VERSION,
     CONFIG_PRINT,
-    CONFIG_PRINT_MARKDOWN
+    CONFIG_PRINT_MARKDOWN,
+    CONFIG_NEW_TOKEN /* for the rest of the command line */
 };
 
 /* Reads the command line, the environment and the file. BAD_OPTION: the failure names the option,
- * the value and what is allowed. For HELP, VERSION and PRINT_MARKDOWN the configuration is not
- * read. On any error *config holds nothing to free. */
+ * the value and what is allowed. For HELP, VERSION, PRINT_MARKDOWN and NEW_TOKEN the configuration
+ * is not read. On any error *config holds nothing to free. */
 ERROR_MUST_CHECK enum error config_read(int argc, char **argv, char *const *environment,
                                         struct config *config, enum config_task *task,
                                         struct failure *failure);
+/* What the table cannot say; and what follows from options that are lists. */
+ERROR_MUST_CHECK enum error config_check(struct config *config, struct failure *failure);
 void config_free(struct config *config);
 void config_print_help(FILE *stream);
 

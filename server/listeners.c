@@ -65,12 +65,14 @@ enum error listeners_check_closed(const struct listeners *listeners, struct fail
         const struct listener *row = &listeners->rows[i];
         const char *flag = is_metrics(row) ? "metrics-listen" : "listen";
         if (listen_reach_of(&row->address) == LISTEN_REACH_NETWORK)
-            return failure_set(failure, ERROR_BAD_OPTION,
-                               "--%s \"%.80s\" would let everyone on the network in; listen on "
-                               "127.0.0.1 or a unix socket, or let in clients with certificates "
-                               "alone (--tls-cert, --tls-key, --tls-client-ca), or, where a "
-                               "gateway guards it: invertd --%s %.80s --open",
-                               flag, row->text, flag, row->text);
+            return failure_set(
+                failure, ERROR_BAD_OPTION,
+                "--%s \"%.48s\" would let everyone on the network in. Let in clients "
+                "with tokens: invertd --%s %.48s --token-file FILE (invertd "
+                "--new-token NAME makes a line of it); or with certificates "
+                "(--tls-client-ca). Where a gateway guards it, give --open. Or "
+                "listen on 127.0.0.1 or a unix socket.",
+                flag, row->text, flag, row->text);
     }
     return ERROR_NONE;
 }

@@ -24,8 +24,10 @@
 #include "server/drain.h"
 #include "server/engines/command.h"
 #include "server/engines/spawner.h"
+#include "server/http/access.h"
 #include "server/http/request_log.h"
 #include "server/http/tls.h"
+#include "server/http/token_file.h"
 #include "server/listeners.h"
 #include "server/loop.h"
 #include "server/machine.h"
@@ -46,6 +48,7 @@ struct daemon {
     struct listeners listeners;
     struct descriptors_share descriptors;
     struct tls *tls;                /* NULL: none */
+    struct access *access;          /* NULL: no tokens */
     struct request_log *access_log; /* NULL: none */
     struct arena *arena;
     struct metric_registry *metrics;
@@ -241,6 +244,7 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .site = {reach == LISTEN_REACH_LOOPBACK, &daemon->config.allowed_hosts,
                  &daemon->config.cors_origins},
         .tls = reach == LISTEN_REACH_UNIX ? NULL : daemon->tls,
+        .access = daemon->access,
         .log = daemon->access_log,
         .peer_key = daemon->peer_key,
         .short_since_ns = queue_short_since_ns(daemon->queue),
@@ -276,6 +280,7 @@ static enum error make_reload(struct daemon *daemon, struct failure *failure)
         .loop_count = daemon->loop_count,
         .drain = daemon->drain,
         .tls = daemon->tls,
+        .access = daemon->access,
         .access_log = daemon->access_log,
     };
     return reload_create(&options, &daemon->reload, failure);
@@ -340,6 +345,17 @@ static void confine_front(struct daemon *daemon)
         log_line(LOG_WARNING, "the front is not confined", "why", LOG_STR, failure.detail, NULL);
 }
 
+/* A gateway, or TLS, is not the daemon's to ask for: a private network may do. */
+static void warn_of_plain_tokens(const struct daemon *daemon)
+{
+    bool plain = daemon->access != NULL && daemon->tls == NULL && !daemon->config.open;
+    if (plain && listeners_check_closed(&daemon->listeners, NULL) != ERROR_NONE)
+        log_line(LOG_WARNING,
+                 "tokens cross the network in plain text; give --tls-cert and --tls-key, or --open "
+                 "where a gateway speaks TLS",
+                 NULL);
+}
+
 /* ---- Stop ---- */
 
 /* NULL parts were never made. Work that no client waits for may still be in the pool and in
@@ -360,6 +376,7 @@ static void stop(struct daemon *daemon)
     if (daemon->drain != NULL)
         drain_close(daemon->drain);
     notify_close(daemon->notify);
+    reload_close(daemon->reload);
     for (int i = daemon->loop_count - 1; i >= 0; i--)
         loop_destroy(&daemon->loops[i]);
     drain_free(&daemon->drain);
@@ -372,6 +389,7 @@ static void stop(struct daemon *daemon)
     metric_registry_destroy(&daemon->metrics);
     arena_destroy(&daemon->arena);
     tls_destroy(&daemon->tls);
+    access_destroy(&daemon->access);
     request_log_close(&daemon->access_log);
     listeners_close(&daemon->listeners);
     config_free(&daemon->config);
@@ -400,6 +418,7 @@ static int print(struct config *config, enum config_task task)
     case CONFIG_PRINT_MARKDOWN:
         option_print_markdown(&config_table, stdout);
         break;
+    case CONFIG_NEW_TOKEN:
     case CONFIG_SERVE:
         break;
     }
@@ -407,17 +426,41 @@ static int print(struct config *config, enum config_task task)
     return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
 }
 
-/* What the options name beyond themselves: addresses, certificates, the access log. */
+/* --new-token NAME [ROLE,...]: the token is on the first line, that of the file on the second. */
+static int print_token(char *const *arguments)
+{
+    char token[DIGEST_HEX_BYTES], buffer[256];
+    struct failure failure = {0};
+    struct text line;
+    text_init_fixed(&line, buffer, sizeof buffer);
+    const char *name = arguments[0], *roles = name == NULL ? NULL : arguments[1];
+    enum error error = ERROR_NONE;
+    if (name == NULL || (roles != NULL && arguments[2] != NULL))
+        error = failure_set(&failure, ERROR_BAD_OPTION,
+                            "--new-token takes NAME [ROLE,...], and stands alone.");
+    if (error == ERROR_NONE)
+        error = token_file_new(name, roles == NULL ? client_role_name(CLIENT_INFER) : roles, token,
+                               &line, &failure);
+    if (error != ERROR_NONE)
+        return complain(&failure, error == ERROR_BAD_OPTION ? EXIT_OPTIONS : EXIT_TROUBLE);
+    printf("%s\n%s\n", token, buffer);
+    return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
+}
+
+/* What the options name beyond themselves: addresses, certificates, tokens, the access log. */
 static enum error read_files(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
     const struct tls_files tls = {config->tls_cert, config->tls_key, config->tls_client_ca};
     enum error error = listeners_read(&config->listen, config->metrics_listen, config->port_file,
                                       &daemon->listeners, failure);
-    if (error == ERROR_NONE && !config->open && config->tls_client_ca == NULL)
+    if (error == ERROR_NONE && !config->open && config->tls_client_ca == NULL &&
+        config->token_file == NULL)
         error = listeners_check_closed(&daemon->listeners, failure);
     if (error == ERROR_NONE && tls.cert != NULL)
         error = tls_create(&tls, &daemon->tls, failure);
+    if (error == ERROR_NONE && config->token_file != NULL)
+        error = access_create(config->token_file, &daemon->access, failure);
     if (error == ERROR_NONE && config->access_log != NULL)
         error = request_log_open(config->access_log, &daemon->access_log, failure);
     return error;
@@ -444,6 +487,8 @@ int main(int argc, char **argv)
     daemon.argv = argv;
     if (config_read(argc, argv, environ, &daemon.config, &task, &failure) != ERROR_NONE)
         return complain(&failure, EXIT_OPTIONS);
+    if (task == CONFIG_NEW_TOKEN)
+        return print_token(argv + 1);
     if (task != CONFIG_SERVE)
         return print(&daemon.config, task);
     if (spawner_create(&daemon.spawner, &failure) != ERROR_NONE) {
@@ -471,6 +516,7 @@ int main(int argc, char **argv)
     if (error == ERROR_NONE) {
         confine_front(&daemon);
         listeners_log(&daemon.listeners);
+        warn_of_plain_tokens(&daemon);
         log_line(LOG_INFO, "serving", "version", LOG_STR, INVERTD_VERSION, "port", LOG_I64,
                  (int64_t)listeners_port(&daemon.listeners, false), "metrics_port", LOG_I64,
                  (int64_t)listeners_port(&daemon.listeners, true), "loops", LOG_I64,

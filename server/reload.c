@@ -4,39 +4,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 struct reload {
     struct reload_options options;
+    uv_timer_t timer; /* looks at the token file, where there is one */
     struct config
         given; /* as it was read: in that in force, some numbers follow from the machine */
 };
-
-enum error reload_create(const struct reload_options *options, struct reload **result,
-                         struct failure *failure)
-{
-    enum config_task task;
-    struct reload *reload = calloc(1, sizeof *reload);
-    if (reload == NULL)
-        return failure_set(failure, ERROR_INTERNAL, "out of memory");
-    reload->options = *options;
-    enum error error =
-        config_read(options->argc, options->argv, environ, &reload->given, &task, failure);
-    if (error == ERROR_NONE)
-        *result = reload;
-    else
-        free(reload);
-    return error;
-}
-
-void reload_destroy(struct reload **reload)
-{
-    if (*reload == NULL)
-        return;
-    config_free(&(*reload)->given);
-    free(*reload);
-    *reload = NULL;
-}
 
 static void keep(const char *message, const struct failure *failure)
 {
@@ -98,6 +74,64 @@ static void reload_certificates(struct tls *tls)
         log_line(LOG_INFO, "certificates reloaded", "expires", LOG_I64, tls_expires(tls), NULL);
 }
 
+static void reload_tokens(struct access *access)
+{
+    struct failure failure = {0};
+    if (access_reload(access, &failure) != ERROR_NONE)
+        keep("tokens not reloaded; the old ones stay", &failure);
+    else
+        log_line(LOG_INFO, "tokens reloaded", "clients", LOG_I64, (int64_t)access_count(access),
+                 NULL);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    const struct reload *reload = timer->data;
+    if (access_has_changed(reload->options.access))
+        reload_tokens(reload->options.access);
+}
+
+/* ---- Life ---- */
+
+enum error reload_create(const struct reload_options *options, struct reload **result,
+                         struct failure *failure)
+{
+    enum config_task task;
+    struct reload *reload = calloc(1, sizeof *reload);
+    if (reload == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    reload->options = *options;
+    enum error error =
+        config_read(options->argc, options->argv, environ, &reload->given, &task, failure);
+    if (error != ERROR_NONE) {
+        free(reload);
+        return error;
+    }
+    reload->timer.data = reload;
+    uv_timer_init(loop_uv(options->loops[0]), &reload->timer);
+    if (options->access != NULL) {
+        uint64_t check_ms = (uint64_t)options->config->token_check_ns / CLOCK_MS;
+        uv_timer_start(&reload->timer, on_timer, check_ms, check_ms);
+    }
+    *result = reload;
+    return ERROR_NONE;
+}
+
+void reload_close(struct reload *reload)
+{
+    if (reload != NULL)
+        uv_close((uv_handle_t *)&reload->timer, NULL);
+}
+
+void reload_destroy(struct reload **reload)
+{
+    if (*reload == NULL)
+        return;
+    config_free(&(*reload)->given);
+    free(*reload);
+    *reload = NULL;
+}
+
 void reload_run(struct reload *reload)
 {
     log_reopen();
@@ -106,5 +140,7 @@ void reload_run(struct reload *reload)
         request_log_reopen(reload->options.access_log);
     if (reload->options.tls != NULL)
         reload_certificates(reload->options.tls);
+    if (reload->options.access != NULL)
+        reload_tokens(reload->options.access);
     reload_options(reload);
 }

@@ -1,9 +1,10 @@
 /* server/reload.h: SIGHUP: opens the logs anew, and reads anew what may change while the daemon
- * runs.
+ * runs. The token file is also read anew when it has changed, as those who replace files do not
+ * always send signals.
  *
- * Certificates, and the options whose rows say so, are read anew each by itself. Of what is wrong,
- * nothing is taken: the old stays, and the log has the reason. Options that differ and cannot
- * change are reported as waiting for a restart.
+ * Certificates, tokens, and the options whose rows say so, are read anew each by itself. Of what is
+ * wrong, nothing is taken: the old stays, and the log has the reason. Options that differ and
+ * cannot change are reported as waiting for a restart.
  *
  * Threads: loop 0's.
  */
@@ -12,6 +13,7 @@
 
 #include "server/config.h"
 #include "server/drain.h"
+#include "server/http/access.h"
 #include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/loop.h"
@@ -25,6 +27,7 @@ struct reload_options {
     int loop_count;
     struct drain *drain;
     struct tls *tls;                /* NULL: none */
+    struct access *access;          /* NULL: none */
     struct request_log *access_log; /* NULL: none */
 };
 
@@ -32,6 +35,8 @@ struct reload;
 
 ERROR_MUST_CHECK enum error reload_create(const struct reload_options *options,
                                           struct reload **reload, struct failure *failure);
+/* Before loop 0 is destroyed; NULL: nothing. */
+void reload_close(struct reload *reload);
 void reload_destroy(struct reload **reload);
 void reload_run(struct reload *reload);
 

@@ -223,7 +223,7 @@ static void offer(struct http__connection *c, const char *url, enum error error,
     else if (x->verb == EXCHANGE_OPTIONS && c->cors != NULL &&
              door_header(x, "Access-Control-Request-Method") != NULL)
         answer_preflight(x);
-    else if (x->verb == EXCHANGE_OPTIONS && strcmp(x->path, "*") == 0)
+    else if (x->verb == EXCHANGE_OPTIONS && strcmp(x->path, "*") == 0 && x->caller != NULL)
         answer_star(x);
     else
         handlers_begin(x);

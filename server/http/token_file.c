@@ -15,7 +15,8 @@
 #define DEVICE_NS_MAX INT64_C(1000000000000) /* of a thousand devices */
 
 #define SHAPE "a line is NAME ROLE[,ROLE...] sha256:HEX [quota=value ...]"
-#define NAME_RULE "the name takes 1 to 64 letters, digits and . _ - @"
+#define NAME_RULE                                                                                  \
+    "the name takes 1 to 64 letters, digits and . _ - @, the first a letter or a digit"
 #define ROLES_RULE "the roles are " CLIENT_ROLE_WORDS ", with commas between, each once"
 #define QUOTAS_RULE                                                                                \
     "what follows the token's hash is requests=, rate=, bytes=, device=, jobs= or spool= with a "  \

@@ -129,6 +129,13 @@ static void test_reaches(void **state)
         if (open)
             assert_non_null(strstr(failure.detail, "--metrics-listen"));
     }
+    struct failure failure = {0};
+    const char *const longest[] = {
+        "a-name-that-is-longer-than-most.in-a-domain-that-is-longer-than-most.example:12345"};
+    assert_int_equal(read_texts(1, longest, NULL, NULL, &failure), ERROR_NONE);
+    assert_int_equal(listeners_check_closed(&listeners, &failure), ERROR_BAD_OPTION);
+    assert_non_null(strstr(failure.detail, "--token-file FILE"));
+    assert_non_null(strstr(failure.detail, "or a unix socket.")); /* it is whole */
 }
 
 int main(void)
