@@ -34,7 +34,7 @@ static enum error check_bytes(const struct queue_account *account, int64_t all_b
     if (all_bytes > max)
         return failure_set(failure, ERROR_TOO_LARGE,
                            "The request needs at least %lld bytes of memory, with its answer; this "
-                           "client's quota is bytes=%lld. Send fewer matrices at once.",
+                           "client's quota is bytes=%lld. Send fewer or smaller matrices at once.",
                            (long long)all_bytes, max);
     if (more_bytes > max - used)
         return failure_set(
@@ -85,9 +85,9 @@ static enum error take_rate(struct queue_account *account, uint64_t now_ns, stru
     }
     failure_set(failure, ERROR_CLIENT_QUOTA,
                 "This client's quota is rate=%llu requests a second, and %llu came within the last "
-                "one.",
+                "second.",
                 (unsigned long long)rate,
-                (unsigned long long)(cost_ns > 0 ? level_ns / cost_ns : rate));
+                (unsigned long long)(cost_ns > 0 ? (level_ns + cost_ns - 1) / cost_ns : rate));
     return refuse_until(failure, level_ns + cost_ns - BURST_NS);
 }
 

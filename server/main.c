@@ -19,6 +19,7 @@
 #include "base/confine.h"
 #include "base/log.h"
 #include "base/workers.h"
+#include "queue/account.h"
 #include "server/config.h"
 #include "server/descriptors.h"
 #include "server/drain.h"
@@ -190,6 +191,21 @@ static void size_arena(struct config *config)
                  config->arena_size_bytes, "memory_bytes", LOG_I64, memory_bytes, NULL);
 }
 
+/* Gives a client of the token file its account. */
+static bool open_account(void *context, struct client *client)
+{
+    client->account = queue_account_by_token(context, client->name, &client->limits);
+    return client->account != NULL;
+}
+
+static enum error make_accounts(const struct daemon *daemon, struct failure *failure)
+{
+    const struct access_bind bind = {open_account, daemon->queue};
+    if (daemon->access == NULL || access_set_bind(daemon->access, &bind))
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_INTERNAL, "out of memory");
+}
+
 static enum error make_services(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
@@ -201,6 +217,8 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
     if (daemon->metrics == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     error = queue_create(&limits, daemon->metrics, &daemon->queue, failure);
+    if (error == ERROR_NONE)
+        error = make_accounts(daemon, failure);
     for (int i = 0; i < daemon->loop_count && error == ERROR_NONE; i++)
         error = loop_create(daemon->queue, i, &daemon->loops[i], failure);
     if (error != ERROR_NONE)

@@ -1,17 +1,238 @@
 """Quotas and counts of clients that have a name: each quota is hit where it says, others are not
 harmed, and what is used is shown."""
 
+import contextlib
+import hashlib
+import math
+import os
+import re
 import shutil
+import signal
+import time
 
 import numpy as np
 import pytest
 
-from harness import metrics, pki, wire
-from harness.codec import invert_bytes, npy
+from harness import matrices, metrics, pki, wire
+from harness.codec import invert_bytes, load, npy
 from harness.daemon import Daemon, wait_until
 
 NPY = "application/x-npy"
 SMALL = npy(np.eye(3))
+
+
+def bearer(name):
+    return {"Authorization": f"Bearer token-of-{name}"}
+
+
+def write(path, **quotas):
+    """The token file: a line a client, and one that sees the metrics."""
+    lines = []
+    for name, quota in {**quotas, "operator": ""}.items():
+        digest = hashlib.sha256(f"token-of-{name}".encode()).hexdigest()
+        roles = "metrics" if name == "operator" else "infer"
+        lines.append(f"{name} {roles} sha256:{digest} {quota}\n")
+    fresh = path.with_suffix(".new")
+    fresh.write_text("".join(lines))
+    os.chmod(fresh, 0o600)
+    os.replace(fresh, path)
+
+
+@contextlib.contextmanager
+def serving(tmp_path, *options, **quotas):
+    path = tmp_path / "tokens"
+    write(path, **quotas)
+    with Daemon("--token-file", path, *options) as daemon:
+        yield daemon
+
+
+def request(name, body=SMALL):
+    return invert_bytes(body, NPY, headers=bearer(name))
+
+
+def invert(daemon, name, body=SMALL):
+    return daemon.talk(request(name, body))
+
+
+def page(daemon):
+    answer = daemon.get("/metrics", bearer("operator"))
+    assert answer.status == 200
+    return metrics.Page(answer.text)
+
+
+def assert_refused(answer, words, status=429):
+    assert answer.status == status, answer
+    assert answer.header("Content-Type") == "application/problem+json"
+    problem = answer.json()
+    assert problem["type"].endswith("client-quota" if status == 429 else "too-large")
+    assert words in problem["detail"]
+    if status == 429:
+        assert int(answer.header("Retry-After")) >= 1
+
+
+@contextlib.contextmanager
+def under_way(daemon, name, body=SMALL):
+    """A request whose last byte has not come; yields what sends it and takes the answer."""
+    data = request(name, body)
+    with daemon.connect() as connection:
+        connection.send(data[:-1])
+        yield lambda: connection.exchange(data[-1:])
+
+
+def count_under_way(daemon, name):
+    return page(daemon).total("invertd_client_quota_used", client=name, quota="requests")
+
+
+def test_requests(tmp_path):
+    with serving(tmp_path, "--loops", "2", lab="requests=2", other="") as daemon:
+        with under_way(daemon, "lab") as first, under_way(daemon, "lab") as second:
+            wait_until(lambda: count_under_way(daemon, "lab") == 2, 10, "two under way")
+            assert_refused(invert(daemon, "lab"), "requests=2, and 2 are under way")
+            for _ in range(5):
+                assert invert(daemon, "other").status == 200
+            assert first().status == 200
+            wait_until(lambda: count_under_way(daemon, "lab") == 1, 10, "one under way")
+            assert invert(daemon, "lab").status == 200
+            assert second().status == 200
+
+
+def test_a_refusal_comes_before_the_body(tmp_path):
+    """The head suffices, and an invalid one does not go before the quota."""
+    with serving(tmp_path, lab="requests=1") as daemon, under_way(daemon, "lab"):
+        wait_until(lambda: count_under_way(daemon, "lab") == 1, 10, "one under way")
+        for headers in {"Expect": "100-continue", "Content-Length": 10 << 20}, {}:
+            data = wire.request("POST", "/v1/invert", None, {**headers, **bearer("lab")})
+            assert_refused(daemon.talk(data), "requests=1")
+
+
+def test_rate(tmp_path):
+    """30 at once, on connections of their own: 10, and what the time that it takes adds."""
+    with serving(tmp_path, "--loops", "2", lab="rate=10", other="") as daemon:
+        with contextlib.ExitStack() as stack:
+            connections = [stack.enter_context(daemon.connect()) for _ in range(30)]
+            began = time.monotonic()
+            for connection in connections:
+                connection.send(request("lab"))
+            answers = [connection.read() for connection in connections]
+            took = time.monotonic() - began
+        refused = [answer for answer in answers if answer.status != 200]
+        passed = len(answers) - len(refused)
+        assert 10 <= passed <= 10 + took * 10
+        for answer in refused:
+            assert_refused(answer, "rate=10 requests a second")
+            assert answer.header("Retry-After") == "1"
+        for _ in range(30):
+            assert invert(daemon, "other").status == 200
+        time.sleep(1.05)  # what Retry-After said
+        for _ in range(10):
+            assert invert(daemon, "lab").status == 200
+        seen = page(daemon)
+        assert seen.total("invertd_client_requests_total", client="lab", code="4xx") == len(refused)
+        assert seen.total("invertd_client_requests_total", client="lab", code="2xx") == passed + 10
+
+
+def test_bytes(tmp_path):
+    whole, half = npy(np.eye(400)), npy(np.eye(190))
+    with serving(tmp_path, lab="bytes=1MiB", other="") as daemon:
+        assert_refused(invert(daemon, "lab", whole), "bytes=1048576", 413)
+        with under_way(daemon, "lab", half) as first:
+            wait_until(lambda: page(daemon).total("invertd_client_quota_used", client="lab",
+                                                  quota="bytes") > 500e3, 10, "bytes in use")
+            assert_refused(invert(daemon, "lab", half), "bytes=1048576, of which")
+            for body in half, whole:
+                assert invert(daemon, "other", body).status == 200
+            assert invert(daemon, "lab").status == 200  # what is small fits
+            assert first().status == 200
+        wait_until(lambda: page(daemon).total("invertd_client_quota_used", client="lab",
+                                              quota="bytes") == 0, 10, "the bytes back")
+        assert np.allclose(load(invert(daemon, "lab", half).body), np.eye(190))
+
+
+def test_bytes_that_the_head_does_not_show(tmp_path):
+    """A short text that asks for a large answer: refused once that is known."""
+    with serving(tmp_path, lab="bytes=1MiB", other="") as daemon:
+        d = ",".join(["4"] * 1000)
+        body = f'{{"method":"tridiagonal","d":[{d}],"dl":[{d[2:]}],"du":[{d[2:]}]}}'.encode()
+        data = {name: wire.request("POST", "/v1/invert", body,
+                                   {"Content-Type": "application/json", **bearer(name)})
+                for name in ("lab", "other")}
+        assert_refused(daemon.talk(data["lab"]), "bytes=1048576", 413)
+        assert daemon.talk(data["other"]).status == 200
+        assert invert(daemon, "lab").status == 200
+
+
+def test_device(tmp_path):
+    """A device's time is paid after it was used, and then waited for."""
+    with serving(tmp_path, lab="device=100ms", other="device=100s") as daemon:
+        body = npy(matrices.random(900))
+        for sent in range(40):
+            answer = invert(daemon, "lab", body)
+            if answer.status != 200:
+                break
+        assert sent > 0
+        assert_refused(answer, "device=0.1s a second")
+        wait_s = int(answer.header("Retry-After"))
+        refused_at = time.monotonic()
+        used_s = page(daemon).total("invertd_client_device_seconds_total", client="lab")
+        assert used_s > 0.1
+        assert wait_s <= math.ceil(used_s / 0.1)
+        assert page(daemon).total("invertd_client_quota_used", client="lab", quota="device") >= 0.1
+        assert_refused(invert(daemon, "lab"), "device=0.1s a second")  # a small one as well
+        assert invert(daemon, "other", body).status == 200
+        time.sleep(max(0, refused_at + wait_s - time.monotonic()) + 0.05)
+        assert invert(daemon, "lab").status == 200
+        other_s = page(daemon).total("invertd_client_device_seconds_total", client="other")
+        assert 0 < other_s < used_s * 5
+
+
+def test_what_is_shown(tmp_path):
+    with serving(tmp_path, lab="requests=7 rate=100 bytes=2MiB device=1500ms", other="") as daemon:
+        for _ in range(3):
+            assert invert(daemon, "lab", npy(np.stack([np.eye(4)] * 5))).status == 200
+        assert invert(daemon, "other").status == 200
+        assert daemon.post("/v1/invert", b"{", bearer("lab")).status == 400
+        assert daemon.post("/v1/invert", SMALL, bearer("no one")).status == 401
+        seen = page(daemon)
+        limits = {"requests": 7, "rate": 100, "bytes": 2 << 20, "device": 1.5}
+        for quota, limit in limits.items():
+            assert seen.total("invertd_client_quota", client="lab", quota=quota) == limit
+            assert seen.total("invertd_client_quota", client="other", quota=quota) == 0
+        assert seen.total("invertd_client_inversions_total", client="lab") == 15
+        assert seen.total("invertd_client_inversions_total", client="other") == 1
+        assert seen.total("invertd_client_requests_total", client="lab", code="4xx") == 1
+        assert seen.total("invertd_client_bytes_total", client="other",
+                          direction="in") == len(SMALL)
+        names = {dict(labels)["client"]
+                 for labels in seen.select("invertd_client_requests_total")}
+        assert names == {"lab", "other", "operator"}
+        status = daemon.get("/", bearer("operator")).text
+        row = re.search(r"<tr><td>lab<td>0 of 7<td>(\d+) of 100<td>0 of 2<td>(\S+) of 1\.5", status)
+        assert row and int(row[1]) <= 4
+
+
+def test_a_reload_changes_quotas_and_keeps_counts(tmp_path):
+    def reload(daemon, times, **quotas):
+        write(tmp_path / "tokens", **quotas)
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: daemon.stderr().count("tokens reloaded") >= times, 10, "a reload")
+
+    with serving(tmp_path, lab="requests=1 rate=5") as daemon:
+        with under_way(daemon, "lab") as first:
+            wait_until(lambda: count_under_way(daemon, "lab") == 1, 10, "one under way")
+            assert_refused(invert(daemon, "lab"), "requests=1")
+            reload(daemon, 1, lab="requests=2")
+            with under_way(daemon, "lab") as second:
+                wait_until(lambda: count_under_way(daemon, "lab") == 2, 10, "two under way")
+                assert_refused(invert(daemon, "lab"), "requests=2, and 2 are under way")
+                reload(daemon, 2, lab="requests=1", newcomer="")
+                assert_refused(invert(daemon, "lab"), "requests=1, and 2 are under way")
+                assert invert(daemon, "newcomer").status == 200
+                assert second().status == 200
+            assert first().status == 200  # who is in stays
+        seen = page(daemon)
+        assert seen.total("invertd_client_requests_total", client="lab", code="2xx") == 2
+        assert seen.total("invertd_client_requests_total", client="lab", code="4xx") == 3
+        assert seen.total("invertd_client_quota", client="lab", quota="rate") == 0
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

@@ -140,7 +140,7 @@ static void test_rate(void **state)
         for (int k = 0; k < 100; k++) /* which take nothing */
             assert_int_equal(pass(&site), ERROR_CLIENT_QUOTA);
         assert_int_equal(site.failure.retry_after_s, 1);
-        assert_says(&site, "came within the last one");
+        assert_says(&site, "came within the last second");
         site.now_ns += CLOCK_S / (uint64_t)rates[i]; /* one has leaked out */
         assert_int_equal(pass(&site), ERROR_NONE);
         assert_int_equal(pass(&site), ERROR_CLIENT_QUOTA);

@@ -1,5 +1,6 @@
 /* tests/unit/queue/test_serve.c: many threads submit and serve at once, and items of one owner are
  * reported together. */
+#include "queue/account.h"
 #include "tests/unit/queue/bed.h"
 
 #include <pthread.h>
@@ -175,7 +176,8 @@ struct parcel {
 
 struct crowd {
     struct bench bench;
-    struct parcel *parcels; /* [SUBMITTERS][ROUNDS * ROUND_ITEMS] */
+    struct parcel *parcels;            /* [SUBMITTERS][ROUNDS * ROUND_ITEMS] */
+    struct queue_account *accounts[3]; /* the last is NULL */
     _Atomic int done;
     _Atomic int strangers;
     _Atomic bool stop;
@@ -211,6 +213,8 @@ static void *run_engine(void *context)
     return NULL;
 }
 
+static const struct client_limits none = {0};
+
 static void fill(struct queue_item *item, void *owner, int number)
 {
     item->method = method_find("lu");
@@ -218,8 +222,19 @@ static void fill(struct queue_item *item, void *owner, int number)
     item->n = 2 + number % 3;
     item->batch = 1;
     item->client = (uint32_t)number % 2;
+    item->account = crowd->accounts[number % 3];
     item->owner = owner;
     item->on_done = on_parcels;
+}
+
+static void quota_anew(int round)
+{
+    struct client_limits client = {.rate = 1 + round % 7, .device_ns = 1000 * (1 + round % 3)};
+    struct queue_account *found =
+        queue_account_by_token(crowd->bench.queue, "lab", round % 2 == 0 ? &client : &none);
+    if (found != crowd->accounts[0])
+        atomic_fetch_add(&crowd->strangers, 1);
+    queue_accounts_show(crowd->bench.queue);
 }
 
 /* Submits and flushes, and goes through the door as a request does. */
@@ -229,7 +244,12 @@ static void *run_submitter(void *context)
     struct queue *queue = crowd->bench.queue;
     struct failure failure;
     for (int round = 0; round < ROUNDS; round++) {
-        struct queue_reservation room = {.client = 7, .need_bytes = 512};
+        struct queue_reservation room = {.client = 7,
+                                         .account = crowd->accounts[round % 3],
+                                         .arrived_ns = clock_now_ns(),
+                                         .need_bytes = 512};
+        if (round % 5 == 0) /* the file is read anew */
+            quota_anew(round);
         bool entered = queue_enter(queue, &room, &failure) == ERROR_NONE;
         for (int i = 0; i < ROUND_ITEMS; i++) {
             int number = round * ROUND_ITEMS + i;
@@ -254,6 +274,8 @@ static void test_crowd(void **state)
     room.parcels = calloc((size_t)all, sizeof *room.parcels);
     assert_non_null(room.parcels);
     crowd = &room;
+    room.accounts[0] = queue_account_by_token(room.bench.queue, "lab", &none);
+    room.accounts[1] = queue_account_by_certificate(room.bench.queue, "other-lab");
     pthread_t engine, submitters[SUBMITTERS];
     assert_int_equal(pthread_create(&engine, NULL, run_engine, NULL), 0);
     for (int i = 0; i < SUBMITTERS; i++)
@@ -270,6 +292,10 @@ static void test_crowd(void **state)
     assert_int_equal(room.done, all);
     assert_int_equal(room.strangers, 0);
     assert_int_equal(queue_pending(room.bench.queue), 0);
+    /* A microsecond a matrix, of those that were not cancelled. */
+    struct metric_series *device =
+        metric_series(room.bench.metrics, METRIC_CLIENT_DEVICE, "other-lab");
+    assert_in_range(metric_value(device), 500 * all / 3, 1000 * all / 3);
     for (int i = 0; i < all; i++)
         assert_int_equal(room.parcels[i].done, 1);
     bench_close(&room.bench);
