@@ -10,7 +10,7 @@ static const char *const role_names[] = {
 #undef CLIENT_ROLE_NAME
 };
 
-const struct client client_anyone = {.index = -1, .roles = CLIENT_ROLES_ALL & ~CLIENT_ADMIN};
+const struct client client_anyone = {.roles = CLIENT_ROLES_ALL & ~CLIENT_ADMIN};
 
 bool client_may(const struct client *client, enum client_role role)
 {

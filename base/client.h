@@ -11,8 +11,6 @@
 
 #define CLIENT_NAME_BYTES 65 /* of a name, its NUL among them */
 #define CLIENTS_MAX 1024     /* of a token file */
-/* So that a file may name all others while requests of the old ones are under way. */
-#define CLIENT_INDEX_MAX (2 * CLIENTS_MAX)
 
 /* X(id, name) */
 #define CLIENT_ROLE_TABLE(X)                                                                       \
@@ -52,8 +50,7 @@ struct queue_account;
 
 struct client {
     char name[CLIENT_NAME_BYTES]; /* "": it has none, and its address stands for it */
-    int index; /* below CLIENT_INDEX_MAX, the same as long as it has a name; -1: of no token file */
-    unsigned roles; /* bits of enum client_role */
+    unsigned roles;               /* bits of enum client_role */
     struct client_limits limits;
     struct queue_account *account; /* which the limits hold for; NULL: it has none */
 };

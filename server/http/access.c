@@ -12,8 +12,7 @@
 #include "server/http/token_file.h"
 
 struct access_table {
-    struct access_table *next;   /* of those that are held, or in force; guarded by the lock */
-    int64_t users;               /* the same */
+    int64_t users;               /* who hold it, and access while it is in force; under its lock */
     struct token_file_row *rows; /* [CLIENTS_MAX] */
     int count;
     uint64_t heads[CLIENTS_MAX]; /* the digests' first bytes */
@@ -23,8 +22,7 @@ struct access {
     const char *path;
     struct trusted_file_mark mark; /* of the file as it was read last */
     struct access_bind bind;
-    pthread_mutex_t lock;        /* guards tables */
-    struct access_table *tables; /* the newest first, which is the one in force */
+    pthread_mutex_t lock; /* guards the tables' users */
     _Atomic(struct access_table *) current;
 };
 
@@ -42,38 +40,6 @@ static void free_table(struct access_table *table)
     if (table != NULL)
         free(table->rows);
     free(table);
-}
-
-/* The index of a name in tables, or -1. */
-static int index_of(const struct access_table *tables, const char *name)
-{
-    for (; tables != NULL; tables = tables->next)
-        for (int i = 0; i < tables->count; i++)
-            if (strcmp(tables->rows[i].client.name, name) == 0)
-                return tables->rows[i].client.index;
-    return -1;
-}
-
-/* Gives each row the index that its name has, or one that no name has. false: there are too few. */
-static bool give_indices(struct access_table *table, const struct access_table *tables)
-{
-    bool taken[CLIENT_INDEX_MAX] = {false};
-    int next = 0;
-    for (const struct access_table *other = tables; other != NULL; other = other->next)
-        for (int i = 0; i < other->count; i++)
-            taken[other->rows[i].client.index] = true;
-    for (int i = 0; i < table->count; i++) {
-        struct client *client = &table->rows[i].client;
-        client->index = index_of(tables, client->name);
-        if (client->index >= 0)
-            continue;
-        while (next < CLIENT_INDEX_MAX && taken[next])
-            next++;
-        if (next == CLIENT_INDEX_MAX)
-            return false;
-        client->index = next++;
-    }
-    return true;
 }
 
 static enum error read_table(const char *path, struct access_table **result,
@@ -96,16 +62,11 @@ static enum error read_table(const char *path, struct access_table **result,
     return error;
 }
 
-/* With the lock held. */
-static void drop_user(struct access *access, struct access_table *table)
+/* With the lock held. table: NULL: none. */
+static void drop_user(struct access_table *table)
 {
-    if (--table->users > 0)
-        return;
-    struct access_table **link = &access->tables;
-    while (*link != table)
-        link = &(*link)->next;
-    *link = table->next;
-    free_table(table);
+    if (table != NULL && --table->users == 0)
+        free_table(table);
 }
 
 /* ---- Life ---- */
@@ -129,11 +90,8 @@ static void put_in_force(struct access *access, struct access_table *fresh)
     pthread_mutex_lock(&access->lock);
     struct access_table *old = access->current;
     fresh->users = 1;
-    fresh->next = access->tables;
-    access->tables = fresh;
     access->current = fresh;
-    if (old != NULL)
-        drop_user(access, old);
+    drop_user(old);
     pthread_mutex_unlock(&access->lock);
 }
 
@@ -144,20 +102,12 @@ enum error access_reload(struct access *access, struct failure *failure)
     enum error error = read_table(access->path, &fresh, failure);
     if (error != ERROR_NONE)
         return error;
-    pthread_mutex_lock(&access->lock);
-    bool fits = give_indices(fresh, access->tables);
-    pthread_mutex_unlock(&access->lock);
-    if (fits && bind_all(access, fresh)) {
-        put_in_force(access, fresh);
-        return ERROR_NONE;
-    }
-    free_table(fresh);
-    if (fits)
+    if (!bind_all(access, fresh)) {
+        free_table(fresh);
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
-    return failure_set(failure, ERROR_BAD_OPTION,
-                       "%.120s: too many clients have been replaced; wait until the connections of "
-                       "those that have left the file are closed.",
-                       access->path);
+    }
+    put_in_force(access, fresh);
+    return ERROR_NONE;
 }
 
 enum error access_create(const char *path, struct access **result, struct failure *failure)
@@ -204,8 +154,7 @@ void access_hold(struct access *access, struct access_table **held)
     if (atomic_load_explicit(&access->current, memory_order_acquire) == *held)
         return;
     pthread_mutex_lock(&access->lock);
-    if (*held != NULL)
-        drop_user(access, *held);
+    drop_user(*held);
     *held = access->current;
     (*held)->users++;
     pthread_mutex_unlock(&access->lock);
@@ -216,7 +165,7 @@ void access_let_go(struct access *access, struct access_table **held)
     if (*held == NULL)
         return;
     pthread_mutex_lock(&access->lock);
-    drop_user(access, *held);
+    drop_user(*held);
     pthread_mutex_unlock(&access->lock);
     *held = NULL;
 }

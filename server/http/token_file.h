@@ -19,7 +19,7 @@
 #include "base/text.h"
 
 struct token_file_row {
-    struct client client; /* index 0 */
+    struct client client;
     unsigned char digest[DIGEST_BYTES];
 };
 

@@ -1,6 +1,7 @@
 """Tokens and roles: who may use which route, the token file read anew, the page that asks."""
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from harness import metrics, pki, wire
+from harness.browser import Browser, Rebinding
 from harness.codec import infer_bytes, v2_binary
 from harness.daemon import Daemon, run_once, wait_until
 from harness.settings import scaled_timeout
@@ -494,25 +496,22 @@ def test_with_certificates(tmp_path):
                 for target, token in [("/v2", None), ("/v2", "infer"), ("/metrics", "infer"),
                                       ("/metrics", "metrics"), ("/nowhere", None)]]
 
+    @contextlib.contextmanager
     def serving(context, *more):
-        daemon = Daemon(*tls, *more, "--access-log", "-", ready=False)
-        daemon.start()
-        wait_until(lambda: pki.talk(daemon.address, context, ready).status == 200, 60, "ready")
-        return daemon
+        with Daemon(*tls, *more, "--access-log", "-", ready=False) as daemon:
+            wait_until(lambda: pki.talk(daemon.address, context, ready).status == 200, 60, "ready")
+            yield daemon
 
     with serving(nameless, "--token-file", path) as daemon:
         assert statuses(daemon, nameless) == [401, 200, 403, 200, 401]
-        daemon.stop()
     with serving(named, "--tls-client-ca", ca[0]) as daemon:
         assert statuses(daemon, named) == [200, 200, 200, 200, 404]
         wait_until(lambda: '"client":"alice"' in daemon.stderr(), 10, "its name in the log")
-        daemon.stop()
     with serving(named, "--tls-client-ca", ca[0], "--token-file", path) as daemon:
         assert statuses(daemon, named) == [401, 200, 403, 200, 401]
         wait_until(lambda: '"client":"the-infer"' in daemon.stderr(), 10, "the token's name")
         with pytest.raises((OSError, wire.Gone)):
             statuses(daemon, nameless)
-        daemon.stop()
 
 
 # ---- The page ----
@@ -548,3 +547,55 @@ def test_others_get_a_problem_document(guarded):
     assert guarded.get("/nowhere", {"Accept": "text/html"}).json()["status"] == 401
     answer = guarded.get("/", {"Accept": "text/html", **bearer(TOKENS["infer"])})
     assert answer.status == 403 and "metrics" in answer.json()["detail"]
+
+
+# In a window of the page's own, of the same origin: what a user does, and what is shown.
+USER = """
+const done = {}, shown = window.open("/");
+const until = async (what) => {
+    for (let i = 0; i < 400; i++) {
+        try { const value = what(); if (value) return value; } catch (error) {}
+        await new Promise((good) => setTimeout(good, 50));
+    }
+    throw new Error("not seen: " + what);
+};
+const find = (query) => shown.document.querySelector(query);
+const enter = (token) => { find("#token").value = token; find("form").requestSubmit(); };
+(async () => {
+    await until(() => find("#token"));
+    enter("wrong");
+    done.wrong = await until(() => find("#message").textContent);
+    enter("<infer>");
+    done.role = await until(() => find("#message").textContent.includes("role metrics"));
+    enter("<metrics>");
+    await until(() => find("#shown table"));
+    done.hidden = find("form").hidden;
+    done.left = find("#token").value + find("#message").textContent;
+    done.status = find("#shown").textContent;
+    find('#shown a[href="/v1/methods"]').click();
+    done.link = await until(() => find("#shown pre").textContent.includes('"methods"'));
+    done.kept = shown.localStorage.length + shown.sessionStorage.length
+                + shown.document.cookie.length + shown.location.search.length;
+    done.script = shown.document.querySelectorAll("#shown script").length;
+    shown.location.reload();
+    done.again = await until(() => find("#shown") && !find("#shown *") && !find("form").hidden);
+})().catch((error) => { done.failed = String(error); }).then(() =>
+    fetch("/report", {method: "POST", body: JSON.stringify(done)}));
+"""
+
+
+def test_the_page_in_a_browser(folder, tmp_path):
+    script = USER.replace("<infer>", TOKENS["infer"]).replace("<metrics>", TOKENS["metrics"])
+    write(folder / "tokens", ALL)
+    with Daemon("--token-file", folder / "tokens", "--allowed-hosts", "evil.example") as daemon:
+        with Rebinding(daemon, f"<!doctype html><body><script>{script}</script>") as site:
+            proxy = f"--proxy-server=127.0.0.1:{site.address[1]}"
+            with Browser(tmp_path, site.origin + "/page", proxy,
+                         "--disable-popup-blocking") as browser:
+                done = site.report()
+                console = browser.console()
+    assert "failed" not in done, (done, console)
+    assert "does not know this token" in done["wrong"] and done["role"], done
+    assert done["hidden"] and done["left"] == "" and "Methods" in done["status"], done
+    assert done["link"] and done["kept"] == 0 and done["script"] == 0 and done["again"], done
+    assert not [line for line in console if "Content Security Policy" in line]
