@@ -1,6 +1,5 @@
-"""Tokens and roles: who may use which route, the token file read anew, the page that asks."""
+"""Tokens and roles: who may use which route, and the token file read anew."""
 
-import base64
 import contextlib
 import hashlib
 import os
@@ -15,10 +14,10 @@ import pytest
 import yaml
 
 from harness import metrics, pki, wire
-from harness.browser import Browser, Rebinding
 from harness.codec import infer_bytes, v2_binary
 from harness.daemon import Daemon, run_once, wait_until
 from harness.settings import scaled_timeout
+from harness.tokens import bearer, line, with_token, write
 
 ROLES = ["infer", "jobs", "metrics", "admin"]
 TOKENS = {role: f"token-of-{role}" for role in ROLES}
@@ -53,27 +52,7 @@ BINARY = {"A": np.eye(3)[None]}
 REQUEST = infer_bytes("lu", v2_binary, BINARY)
 
 
-def line(name, roles, token, quotas=""):
-    return f"{name} {roles} sha256:{hashlib.sha256(token.encode()).hexdigest()} {quotas}\n"
-
-
 ALL = "".join(line(f"the-{role}", role, TOKENS[role]) for role in ROLES)
-
-
-def write(path, text, mode=0o644):
-    """As orchestrators do: another file in the place of this one."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(text)
-    os.chmod(fresh, mode)
-    os.replace(fresh, path)
-
-
-def bearer(token):
-    return {} if token is None else {"Authorization": f"Bearer {token}"}
-
-
-def with_token(data, token):
-    return data.replace(b"\r\n", f"\r\nAuthorization: Bearer {token}\r\n".encode(), 1)
 
 
 def ask(daemon, verb, path, token, **fields):
@@ -187,6 +166,15 @@ def test_errors_are_in_the_format_of_the_path(guarded):
     assert answer.json()["type"] == "urn:invertd:problem:unauthorized"
     assert list(ask(guarded, "GET", "/v2", None).json()) == ["error"]
     assert ask(guarded, "GET", "/metrics", TOKENS["infer"]).json()["status"] == 403
+
+
+def test_others_get_a_problem_document(guarded):
+    for path, accept in ("/", "*/*"), ("/", "application/json"), ("/v1/methods", "text/html"):
+        answer = guarded.get(path, {"Accept": accept})
+        assert answer.status == 401 and answer.json()["status"] == 401
+    assert guarded.get("/nowhere", {"Accept": "text/html"}).json()["status"] == 401
+    answer = guarded.get("/", {"Accept": "text/html", **bearer(TOKENS["infer"])})
+    assert answer.status == 403 and "metrics" in answer.json()["detail"]
 
 
 def test_refusals_are_counted(guarded):
@@ -512,90 +500,3 @@ def test_with_certificates(tmp_path):
         wait_until(lambda: '"client":"the-infer"' in daemon.stderr(), 10, "the token's name")
         with pytest.raises((OSError, wire.Gone)):
             statuses(daemon, nameless)
-
-
-# ---- The page ----
-
-
-def test_a_browser_is_asked_for_a_token(guarded):
-    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    answer = guarded.get("/", browser)
-    assert answer.status == 401 and answer.header("WWW-Authenticate") == "Bearer"
-    assert answer.header("Content-Type") == "text/html; charset=utf-8"
-    page = answer.text
-    scripts = re.findall("<script>(.*?)</script>", page, re.S)
-    assert len(scripts) == 1
-    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
-    policy = dict(part.strip().split(" ", 1)
-                  for part in answer.header("Content-Security-Policy").split(";"))
-    assert policy["script-src"] == f"'sha256-{digest}'"
-    assert policy["default-src"] == "'none'" and policy["connect-src"] == "'self'"
-    assert policy["frame-ancestors"] == "'none'" and policy["form-action"] == "'none'"
-    assert not re.search(r"(src|href)\s*=|https?:|\son\w+=", page)  # all is its own
-    assert not re.search("localStorage|sessionStorage|cookie", page)
-    assert guarded.get("/", {**browser, **bearer("wrong")}).body == answer.body
-    assert ask(guarded, "HEAD", "/", None, Accept="text/html").status == 401
-
-    served = guarded.get("/", {**browser, **bearer(TOKENS["metrics"])})
-    assert served.status == 200 and "<h2>Methods</h2>" in served.text
-
-
-def test_others_get_a_problem_document(guarded):
-    for path, accept in ("/", "*/*"), ("/", "application/json"), ("/v1/methods", "text/html"):
-        answer = guarded.get(path, {"Accept": accept})
-        assert answer.status == 401 and answer.json()["status"] == 401
-    assert guarded.get("/nowhere", {"Accept": "text/html"}).json()["status"] == 401
-    answer = guarded.get("/", {"Accept": "text/html", **bearer(TOKENS["infer"])})
-    assert answer.status == 403 and "metrics" in answer.json()["detail"]
-
-
-# In a window of the page's own, of the same origin: what a user does, and what is shown.
-USER = """
-const done = {}, shown = window.open("/");
-const until = async (what) => {
-    for (let i = 0; i < 400; i++) {
-        try { const value = what(); if (value) return value; } catch (error) {}
-        await new Promise((good) => setTimeout(good, 50));
-    }
-    throw new Error("not seen: " + what);
-};
-const find = (query) => shown.document.querySelector(query);
-const enter = (token) => { find("#token").value = token; find("form").requestSubmit(); };
-(async () => {
-    await until(() => find("#token"));
-    enter("wrong");
-    done.wrong = await until(() => find("#message").textContent);
-    enter("<infer>");
-    done.role = await until(() => find("#message").textContent.includes("role metrics"));
-    enter("<metrics>");
-    await until(() => find("#shown table"));
-    done.hidden = find("form").hidden;
-    done.left = find("#token").value + find("#message").textContent;
-    done.status = find("#shown").textContent;
-    find('#shown a[href="/v1/methods"]').click();
-    done.link = await until(() => find("#shown pre").textContent.includes('"methods"'));
-    done.kept = shown.localStorage.length + shown.sessionStorage.length
-                + shown.document.cookie.length + shown.location.search.length;
-    done.script = shown.document.querySelectorAll("#shown script").length;
-    shown.location.reload();
-    done.again = await until(() => find("#shown") && !find("#shown *") && !find("form").hidden);
-})().catch((error) => { done.failed = String(error); }).then(() =>
-    fetch("/report", {method: "POST", body: JSON.stringify(done)}));
-"""
-
-
-def test_the_page_in_a_browser(folder, tmp_path):
-    script = USER.replace("<infer>", TOKENS["infer"]).replace("<metrics>", TOKENS["metrics"])
-    write(folder / "tokens", ALL)
-    with Daemon("--token-file", folder / "tokens", "--allowed-hosts", "evil.example") as daemon:
-        with Rebinding(daemon, f"<!doctype html><body><script>{script}</script>") as site:
-            proxy = f"--proxy-server=127.0.0.1:{site.address[1]}"
-            with Browser(tmp_path, site.origin + "/page", proxy,
-                         "--disable-popup-blocking") as browser:
-                done = site.report()
-                console = browser.console()
-    assert "failed" not in done, (done, console)
-    assert "does not know this token" in done["wrong"] and done["role"], done
-    assert done["hidden"] and done["left"] == "" and "Methods" in done["status"], done
-    assert done["link"] and done["kept"] == 0 and done["script"] == 0 and done["again"], done
-    assert not [line for line in console if "Content Security Policy" in line]
