@@ -17,9 +17,10 @@
  *
  * What the guard never sees, since the library answers it by itself, with a short HTML page, and
  * closes: a request line or head above the library's pool of some 30 KiB (414, 431, 413), another
- * version than HTTP/1.0 and 1.1 (505), a line without a colon or a Content-Length that is no number
- * (400), a bad chunk (400). What is not HTTP at all is closed without an answer. All but those of
- * the request line (414, 505) are counted in the metrics, as of route "other".
+ * version than HTTP/1.0 and 1.1 (505), a line without a colon (400), a bad chunk (400). What is not
+ * HTTP at all is closed without an answer. All but those of the request line (414, 505) are counted
+ * in the metrics, as of route "other". So is a Content-Length that is no number (400), which is
+ * answered in the library's place, see http__on_complaint.
  *
  * Threads: pure functions. Cost: one look at every byte of the head.
  */
@@ -35,7 +36,6 @@
 #define HTTP_GUARD_FIELDS_MAX 64  /* header fields of a request */
 #define HTTP_GUARD_URI_MAX 8192   /* bytes of a request target */
 #define HTTP_GUARD_HEAD_MAX 16384 /* bytes of request line and header fields */
-#define HTTP_GUARD_AHEAD 16000    /* bytes of a head that are looked at before it is whole */
 #define HTTP_GUARD_DIGITS_MAX 18  /* of a Content-Length: fits an int64_t */
 
 /* One header field; neither part is NUL-terminated as far as the guard cares. */
@@ -72,11 +72,6 @@ struct http_guard_frame {
 
 /* Looks at a target as it arrived: a NUL-terminated string, as the library gives it. */
 struct http_guard_uri http_guard_uri(const char *uri);
-
-/* Whether a Content-Length that is no number is among the fields that have arrived with the request
- * line. The library answers such a request with two heads, so it has to be refused before. uri: as
- * above, followed by what has arrived and by a NUL within HTTP_GUARD_AHEAD bytes of it. */
-bool http_guard_has_bad_length(const char *uri);
 
 /* NONE and *frame, or MALFORMED, URI_TOO_LONG, HEADERS_TOO_LARGE, EXPECTATION_FAILED and a
  * sentence that says why (constant text; it never quotes the request). A refused head must be

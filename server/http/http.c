@@ -10,9 +10,7 @@
 
 #include "server/http/private.h"
 
-/* The library's, a connection; cleared for each request. Above 32 KiB it comes cleared, too, from
- * the system: what has not arrived is NUL, see http_guard_has_bad_length. */
-#define POOL_BYTES ((size_t)36 << 10)
+#define POOL_BYTES ((size_t)32 << 10)   /* the library's, a connection; cleared for each request */
 #define DRIVE_ROUNDS 8                  /* before the queue is looked after */
 #define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
 #define SHORT_NS CLOCK_S /* how long requests wait for memory before others lose theirs */
@@ -58,7 +56,8 @@ static bool make_slots(struct http *http)
 
 static struct MHD_Daemon *start(struct http *http)
 {
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+                     MHD_USE_ERROR_LOG; /* to http__on_complaint */
     /* Ignored without the flag of TLS. */
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_no_certificate()},
@@ -67,11 +66,11 @@ static struct MHD_Daemon *start(struct http *http)
     if (http->options.tls != NULL)
         flags |= MHD_USE_TLS;
     return MHD_start_daemon(
-        flags, 0, NULL, NULL, http__on_request, http, MHD_OPTION_NOTIFY_COMPLETED,
-        http__on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, http__on_connection, http,
-        MHD_OPTION_URI_LOG_CALLBACK, http__on_target, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        POOL_BYTES, MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
+        flags, 0, NULL, NULL, http__on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
+        http__on_complaint, http, MHD_OPTION_NOTIFY_COMPLETED, http__on_completed, http,
+        MHD_OPTION_NOTIFY_CONNECTION, http__on_connection, http, MHD_OPTION_URI_LOG_CALLBACK,
+        http__on_target, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 /* accept_taker: hands the socket over to the library, which closes it where it cannot take it. */

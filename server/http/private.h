@@ -28,6 +28,7 @@
 #define SERVER_HTTP_PRIVATE_H
 
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "base/clock.h"
@@ -105,6 +106,7 @@ struct http__connection {
 
     struct MHD_Response *response; /* until the library has it */
     int status;
+    int refused; /* the status of what was sent in place of the library's answer; 0: nothing */
     int64_t answer_bytes;
     void (*release)(void *context);
     void *release_context;
@@ -215,6 +217,9 @@ const char *http__id(struct http__connection *c, const char *given);
 /* Sets the deadline of a connection that WAITs. */
 void http__wait(struct http__connection *c);
 
+/* The library complains before it answers by itself. A Content-Length that is no number it would
+ * answer with two heads, in one piece: so the answer is sent here, and its own goes nowhere. */
+void http__on_complaint(void *context, const char *format, va_list arguments);
 void *http__on_target(void *context, const char *uri, struct MHD_Connection *library);
 enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, const char *url,
                                  const char *method, const char *version, const char *upload,

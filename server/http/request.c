@@ -66,7 +66,7 @@ static const struct exchange_door door = {.header = door_header,
 
 /* ---- What the library calls ---- */
 
-/* Before the library does, see guard.h. It finds the sending side closed, and closes the rest. */
+/* The library then finds the sending side closed, and closes the rest. */
 static void refuse_length(struct http__connection *c)
 {
     static const char text[] =
@@ -82,6 +82,22 @@ static void refuse_length(struct http__connection *c)
     http__send_raw(c);
     text_free(&c->raw);
     shutdown(c->fd, SHUT_WR);
+    c->refused = reply.status;
+}
+
+/* The one connection with a whole head that no handler has seen is the one complained of. */
+void http__on_complaint(void *context, const char *format, va_list arguments)
+{
+    const struct http *http = context;
+    (void)arguments;
+    if (strstr(format, "Content-Length") == NULL)
+        return;
+    for (uint32_t slot = 0; slot < http->slots; slot++) {
+        struct http__connection *c = http->connections[slot];
+        if (c != NULL && c->phase == HTTP_HEAD &&
+            MHD_get_connection_info(c->library, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE) != NULL)
+            refuse_length(c);
+    }
 }
 
 void *http__on_target(void *context, const char *uri, struct MHD_Connection *library)
@@ -95,11 +111,10 @@ void *http__on_target(void *context, const char *uri, struct MHD_Connection *lib
     if (c->final)
         (void)MHD_set_connection_option(library, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
     c->plain = false;
+    c->refused = 0;
     c->target = http_guard_uri(uri);
     http__move(c, HTTP_HEAD);
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
-    if (http_guard_has_bad_length(uri))
-        refuse_length(c);
     return c;
 }
 
@@ -378,9 +393,10 @@ static bool count_refusal(struct http__connection *c)
         MHD_get_connection_info(c->library, MHD_CONNECTION_INFO_HTTP_STATUS);
     if (info == NULL)
         return false;
-    http_count_refused(&c->http->count, (int)info->http_status);
+    int status = c->refused != 0 ? c->refused : (int)info->http_status;
+    http_count_refused(&c->http->count, status);
     if (!http__is_busy(c)) /* else http__finish logs it */
-        http__log(c, "other", (int)info->http_status, 0);
+        http__log(c, "other", status, 0);
     return true;
 }
 

@@ -108,6 +108,19 @@ def test_connections_at_once(secure):
     wait_until(lambda: open_connections(daemon, tls) == 1, 10, "they are all closed")
 
 
+@pytest.mark.parametrize("cut", [0, 25, 60])
+def test_a_bad_length_gets_one_answer(secure, cut):
+    """It would get two of the library, in whatever pieces it arrives."""
+    daemon, tls = secure
+    data = wire.request("POST", "/v1/invert", b"hello", {"Content-Length": "+5"})
+    with pki.Connection(daemon.address, tls) as connection:
+        connection.send(data[:cut])
+        time.sleep(0.01)
+        connection.send(data[cut:])
+        heard = connection.drain_to_end(scaled_timeout(10))
+    assert heard.startswith(b"HTTP/1.1 400 ") and heard.count(b"HTTP/1.") == 1, heard
+
+
 def open_connections(daemon, tls):
     text = pki.talk(daemon.address, tls, wire.request("GET", "/metrics")).text
     lines = [line for line in text.splitlines() if line.startswith("invertd_connections ")]

@@ -3,6 +3,7 @@ line, and nothing that they hide is served."""
 
 import json
 import socket
+import time
 
 import pytest
 
@@ -14,13 +15,16 @@ from harness.settings import scaled_timeout
 ROUTES = framings.routes()
 
 
-def everything(daemon, data):
-    """Sends, and gives all that comes back until the connection ends."""
+def everything(daemon, *pieces):
+    """Sends each piece by itself, and gives all that comes back until the connection ends."""
     with socket.create_connection(daemon.address) as connection:
         connection.settimeout(scaled_timeout(20))
         heard = b""
         try:
-            connection.sendall(data)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for i, piece in enumerate(pieces):
+                time.sleep(0.002 if i else 0)  # so that the daemon reads what has come
+                connection.sendall(piece)
             while piece := connection.recv(1 << 16):
                 heard += piece
         except (BrokenPipeError, ConnectionResetError):
@@ -47,15 +51,32 @@ def test_there_are_many():
     assert sum(not framing.well_formed for framing in framings.ALL) >= 160
 
 
-@pytest.mark.parametrize("framing", framings.ALL, ids=lambda framing: framing.name)
+def check(framing, heard, *case):
+    answers = framings.answers(heard) or [(0, {})]
+    assert len(answers) == 1, (*case, heard)
+    assert answers[0][0] in framing.statuses, (*case, heard)
+
+
+ROWS = pytest.mark.parametrize("framing", framings.ALL, ids=lambda framing: framing.name)
+
+
+@ROWS
 def test_refused_everywhere(logged, framing):
     daemon, _ = logged
     for route in ROUTES:
         for verb in framings.VERBS:
             heard = everything(daemon, framings.fill(framing, verb, route, 1))
-            answers = framings.answers(heard) or [(0, {})]
-            assert len(answers) == 1, (verb, route, heard)
-            assert answers[0][0] in framing.statuses, (verb, route, heard)
+            check(framing, heard, verb, route)
+
+
+@ROWS
+def test_refused_in_pieces(logged, framing):
+    """Whatever has arrived when the daemon looks at it: one answer."""
+    daemon, _ = logged
+    data = framings.fill(framing, "POST", "/v1/invert", 1)
+    marks = [data.find(mark) for mark in (b"\r\n", b"Host", b"X-Request-Id", b"<hidden>")]
+    for cut in sorted({*marks, *range(7, min(len(data), 240), 29)} - {-1}):
+        check(framing, everything(daemon, data[:cut], data[cut:]), cut)
 
 
 def test_the_log_has_nothing_hidden(logged):
