@@ -5,6 +5,7 @@ Both listen on a free port of loopback. Each keeps a log of the X-Request-Ids th
 
 import contextlib
 import shutil
+import signal
 import socket
 import subprocess
 
@@ -12,7 +13,7 @@ import pytest
 
 from . import wire
 from .daemon import wait_until
-from .settings import ROOT
+from .settings import ROOT, scaled_timeout
 
 # nginx's main file, around deploy/nginx.conf. It runs as the user of the test.
 NGINX = """
@@ -74,8 +75,13 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
+        """Lets it finish what it does, its log too."""
+        self.process.send_signal(self.last_signal)
+        try:
+            self.process.wait(scaled_timeout(5))
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            self.process.wait()
 
     def _answers(self):
         assert self.process.poll() is None, (self.folder / "said").read_text()
@@ -89,7 +95,7 @@ class Proxy:
 
 
 class HAProxy(Proxy):
-    package = "haproxy"
+    package, last_signal = "haproxy", signal.SIGUSR1
 
     def prepare(self, backend, front, changes):
         changes |= {"bind :8080": f"bind {front}{HAPROXY_LOG}", "10.0.0.11:8000": backend,
@@ -109,7 +115,7 @@ class SharingHAProxy(HAProxy):
 
 
 class Nginx(Proxy):
-    package = "nginx"
+    package, last_signal = "nginx", signal.SIGQUIT
 
     def prepare(self, backend, front, changes):
         changes |= {"listen 8080": f"listen {front}", "10.0.0.11:8000": backend}
