@@ -42,24 +42,26 @@ static void free_table(struct access_table *table)
     free(table);
 }
 
-static enum error read_table(const char *path, struct access_table **result,
-                             struct failure *failure)
+/* NULL: *error says why. */
+static struct access_table *read_table(const char *path, enum error *error, struct failure *failure)
 {
     struct trusted_file file = {.flag = "token-file", .path = path};
     struct access_table *table = calloc(1, sizeof *table);
-    if (table == NULL)
-        return failure_set(failure, ERROR_INTERNAL, "out of memory");
-    enum error error = trusted_file_read(&file, failure);
-    if (error == ERROR_NONE)
-        error = token_file_parse(file.data, file.size, path, &table->rows, &table->count, failure);
+    if (table == NULL) {
+        *error = failure_set(failure, ERROR_INTERNAL, "out of memory");
+        return NULL;
+    }
+    *error = trusted_file_read(&file, failure);
+    if (*error == ERROR_NONE)
+        *error = token_file_parse(file.data, file.size, path, &table->rows, &table->count, failure);
     trusted_file_forget(&file);
+    if (*error != ERROR_NONE) {
+        free_table(table);
+        return NULL;
+    }
     for (int i = 0; i < table->count; i++)
         table->heads[i] = head_of(table->rows[i].digest);
-    if (error == ERROR_NONE)
-        *result = table;
-    else
-        free_table(table);
-    return error;
+    return table;
 }
 
 /* With the lock held. table: NULL: none. */
@@ -97,10 +99,10 @@ static void put_in_force(struct access *access, struct access_table *fresh)
 
 enum error access_reload(struct access *access, struct failure *failure)
 {
-    struct access_table *fresh = NULL;
+    enum error error;
     access->mark = trusted_file_mark(access->path);
-    enum error error = read_table(access->path, &fresh, failure);
-    if (error != ERROR_NONE)
+    struct access_table *fresh = read_table(access->path, &error, failure);
+    if (fresh == NULL)
         return error;
     if (!bind_all(access, fresh)) {
         free_table(fresh);

@@ -215,11 +215,9 @@ enum error token_file_parse(const char *text, size_t size, const char *path,
     struct parse parse = {.path = path, .failure = failure};
     parse.rows = calloc(CLIENTS_MAX, sizeof *parse.rows);
     parse.lines = calloc(CLIENTS_MAX, sizeof *parse.lines);
-    enum error error = ERROR_NONE;
-    if (parse.rows == NULL || parse.lines == NULL)
-        error = failure_set(failure, ERROR_INTERNAL, "out of memory");
-    if (error == ERROR_NONE)
-        error = parse_lines(&parse, text, size);
+    bool made = parse.rows != NULL && parse.lines != NULL;
+    enum error error = made ? parse_lines(&parse, text, size)
+                            : failure_set(failure, ERROR_INTERNAL, "out of memory");
     free(parse.lines);
     if (error != ERROR_NONE) {
         free(parse.rows);
