@@ -386,7 +386,7 @@ static void test_accounts(void **state)
     struct fake fake;
     struct fake_exchange f;
     fake_start(&fake);
-    struct client client = {.name = "lab", .account = &fake.queue.account};
+    struct client client = {.name = "lab", .roles = CLIENT_INFER, .account = &fake.queue.account};
     size_t bytes = infer_request(&fake, &f, 3, 8, "");
     f.x.caller = &client;
     fake_send(&f, body, bytes);
