@@ -157,13 +157,13 @@ def of_routes():
     yield Request("POST", "/v2/repository/index")
 
 
-def requests(methods):
-    """All of them. methods: as `GET /v1/methods` lists them."""
+def requests(methods, fields=()):
+    """All of them. methods: as `GET /v1/methods` lists them. fields: that each has, too."""
     generator = np.random.default_rng(1)
     made = [*of_one_array(generator), *of_routes()]
     for method in methods.values():
         made += [*of_v2(method, generator), *of_v1(method, generator)]
-    return made
+    return [dataclasses.replace(one, fields=(*one.fields, *fields)) for one in made]
 
 
 # ---- Edits ----
