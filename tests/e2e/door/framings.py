@@ -26,9 +26,7 @@ class Framing:
     name: str
     data: bytes
     statuses: tuple = (400,)  # of the daemon alone; 0: it may just close
-    # It is well-formed, and the daemon alone refuses it: behind a proxy it may be served, and what
-    # follows it is no hidden request then.
-    well_formed: bool = False
+    well_formed: bool = False  # the daemon alone refuses it all the same; a proxy may not
 
 
 def routes():

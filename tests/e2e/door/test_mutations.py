@@ -28,8 +28,8 @@ WORKERS = 2
 PROBE_EVERY = 20
 OPEN = 200
 # 500 is for what kills engines, 501 never; 429 and 503 are for more than these few clients.
-STATUSES = {200, 204, 400, 401, 403, 404, 405, 406, 408, 411, 413, 414, 415, 417, 421, 422, 431, 504,
-            505}
+STATUSES = {200, 204, 400, 401, 403, 404, 405, 406, 408, 411, 413, 414, 415, 417, 421, 422, 431,
+            504, 505}
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ async def attack(address, data):
     with contextlib.suppress(ConnectionError, asyncio.TimeoutError):
         writer.write(data)
         await writer.drain()
-        while piece := await asyncio.wait_for(reader.read(1 << 16), scaled_timeout(SILENCE)):
+        while piece := await asyncio.wait_for(reader.read(1 << 16), SILENCE):
             heard += piece
     writer.close()
     return heard
@@ -102,8 +102,8 @@ def check_answers(number, heard, seen):
     (Nginx, {'Connection "";': 'Connection "";\n        proxy_request_buffering off;'}),
 ], ids=["haproxy", "nginx", "nginx without buffers"])
 def test_nothing_is_smuggled(kind, changes, tmp_path):
-    cases = [(framing, verb, route) for framing in framings.ALL if not framing.well_formed
-             for route in ROUTES for verb in VERBS]
+    cases = [(framing, verb, route) for framing in framings.ALL for route in ROUTES
+             for verb in VERBS]
     attacks = {i: framings.fill(*case, i) for i, case in enumerate(cases)}
     log = tmp_path / "access"
     with Daemon("--access-log", log, "--client-requests-max", "0") as daemon:
