@@ -38,8 +38,9 @@ struct queue_account;
  * life. NULL when out of memory. */
 struct queue_account *queue_account_by_token(struct queue *queue, const char *name,
                                              const struct client_limits *limits);
-/* The same without limits, for names that a CA gives out: past 4096 names, and when out of memory,
- * an account that all the others share, whose clients are known by their addresses. */
+/* The same without limits, for names that a CA gives out: past 4096 names, and where there is no
+ * memory for a new one, an account that all the others share, whose clients are known by their
+ * addresses. NULL: there is no memory for that either. */
 struct queue_account *queue_account_by_certificate(struct queue *queue, const char *name);
 
 /* A request was answered, with so many body bytes in and out. */
