@@ -39,15 +39,24 @@ void http__body_begin(struct http__connection *c)
     http__set_deadline(c, sooner(c->body_by_ns, c->pace_by_ns));
 }
 
-void http__body_came(struct http__connection *c, size_t length)
+/* When a body is too slow that was paid for until pace_by_ns, after length bytes more. */
+static uint64_t pace_after(const struct http__connection *c, size_t length)
 {
     int64_t rate = c->http->options.limits.body_rate_min;
-    if (rate <= 0 || c->answered)
-        return;
-    uint64_t most_ns = c->http->now_ns + RATE_NS;
+    if (rate <= 0)
+        return UINT64_MAX;
+    uint64_t max_ns = c->http->now_ns + RATE_NS;
     double more_ns = (double)length / (double)rate * (double)CLOCK_S;
-    c->pace_by_ns =
-        more_ns >= (double)RATE_NS ? most_ns : sooner(c->pace_by_ns + (uint64_t)more_ns, most_ns);
+    if (c->pace_by_ns >= max_ns || more_ns >= (double)RATE_NS)
+        return max_ns; /* the former also where there was no rate until now */
+    return sooner(c->pace_by_ns + (uint64_t)more_ns, max_ns);
+}
+
+void http__body_came(struct http__connection *c, size_t length)
+{
+    if (c->answered)
+        return;
+    c->pace_by_ns = pace_after(c, length);
     http__set_deadline(c, sooner(c->body_by_ns, c->pace_by_ns));
 }
 

@@ -132,6 +132,32 @@ static void test_least_rate(void **state)
     tear_down();
 }
 
+/* A least rate that is set, or lifted, while a body comes holds from its next byte on. */
+static void test_rate_changes(void **state)
+{
+    (void)state;
+    struct http_limits limits = generous;
+    limits.body_timeout_ns = 600000 * MS;
+    set_up(limits);
+    int client = call();
+    say(client, POST "100\r\n\r\n0123456789");
+    turns(20 * MS);
+    limits.body_rate_min = 4096;
+    http_set_limits(bed.http, &limits);
+    say(client, "0123456789");
+    turns(50 * MS);
+    assert_int_equal(fake.expired, 0);
+    limits.body_rate_min = 0;
+    http_set_limits(bed.http, &limits);
+    say(client, "0");
+    turns(20 * MS);
+    usleep(10100000); /* longer than a rate would allow */
+    turns(20 * MS);
+    assert_int_equal(fake.expired, 0);
+    close(client);
+    tear_down();
+}
+
 /* A byte that comes when the time is over, and before the door has seen that, buys nothing. */
 static void test_late_byte(void **state)
 {
@@ -199,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_end_of_a_pause), cmocka_unit_test(test_half_closed_in_a_pause),
         cmocka_unit_test(test_least_rate),     cmocka_unit_test(test_late_byte),
         cmocka_unit_test(test_crawling),       cmocka_unit_test(test_crawling_reader),
+        cmocka_unit_test(test_rate_changes),
     };
     answer_body = malloc(ANSWER_MAX);
     assert_non_null(answer_body);
