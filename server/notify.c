@@ -1,7 +1,6 @@
 /* server/notify.c: see notify.h. */
 #include "server/notify.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -116,10 +115,16 @@ enum error notify_create(const struct notify_options *options, struct notify **r
     return ERROR_NONE;
 }
 
+/* Between its READY=1 and STOPPING=1. */
+static bool is_serving(const struct notify *notify)
+{
+    return notify != NULL && notify->was_ready && !notify->stopping;
+}
+
 void notify_reloading(struct notify *notify)
 {
     char state[64];
-    if (notify == NULL)
+    if (!is_serving(notify))
         return;
     snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
              (unsigned long long)(clock_now_ns() / CLOCK_US));
@@ -128,7 +133,7 @@ void notify_reloading(struct notify *notify)
 
 void notify_reloaded(struct notify *notify)
 {
-    if (notify != NULL)
+    if (is_serving(notify))
         send_state(notify, "READY=1");
 }
 

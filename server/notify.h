@@ -1,9 +1,9 @@
 /* server/notify.h: reports to systemd, or to a manager that speaks its sd_notify protocol:
  * datagrams to the unix socket that NOTIFY_SOCKET names.
  *
- * READY=1 once the service is ready, RELOADING=1 and READY=1 around a reload, STOPPING=1 when it
- * begins to end. WATCHDOG=1 twice in the time that WATCHDOG_USEC gives, from the event loop, which
- * thereby shows that it turns; where WATCHDOG_PID is another process, none.
+ * READY=1 once the service is ready, RELOADING=1 and READY=1 around a reload that comes after it,
+ * STOPPING=1 when it begins to end. WATCHDOG=1 twice in the time that WATCHDOG_USEC gives, from the
+ * event loop, which thereby shows that it turns; where WATCHDOG_PID is another process, none.
  *
  * NULL stands for a service without a manager: all functions take it. What cannot be sent is
  * left, for there is no one to say it to.

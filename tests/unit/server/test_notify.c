@@ -111,6 +111,29 @@ static void test_stopped_before_ready(void **state)
     free_bed(&bed);
 }
 
+static void assert_silent_reload(struct bed *bed)
+{
+    notify_reloading(bed->notify);
+    notify_reloaded(bed->notify);
+    assert_string_equal(next(bed, 60), "");
+}
+
+/* A reload says nothing about readiness: not before the service is ready, nor once it ends. */
+static void test_reload_at_another_time(void **state)
+{
+    (void)state;
+    struct bed bed;
+    make_bed(&bed, "@invertd-notify");
+    open_notify(&bed);
+    assert_silent_reload(&bed);
+    atomic_store(&bed.ready, true);
+    assert_string_equal(next(&bed, 5000), "READY=1");
+    notify_stopping(bed.notify);
+    assert_string_equal(next(&bed, 0), "STOPPING=1");
+    assert_silent_reload(&bed);
+    free_bed(&bed);
+}
+
 static void test_watchdog(void **state)
 {
     (void)state;
@@ -168,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life),
         cmocka_unit_test(test_stopped_before_ready),
+        cmocka_unit_test(test_reload_at_another_time),
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_none_and_bad),
     };
