@@ -341,11 +341,14 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alo
 }
 
 /* How long the engine worked on it: no longer than it has had it, whatever the engine says. */
-static uint64_t duration_of(const struct queue_slot *slot, const struct engine_batch *batch)
+static uint64_t duration_of(const struct queue_slot *slot, const struct engine_batch *batch,
+                            uint64_t now_ns)
 {
     uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
     if (started_ns < slot->submitted_ns)
         started_ns = slot->submitted_ns;
+    if (finished_ns > now_ns)
+        finished_ns = now_ns;
     return finished_ns > started_ns ? finished_ns - started_ns : 0;
 }
 
@@ -373,7 +376,7 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
             uint32_t status = batch->status;
             lane->worked |= status == ENGINE_OK;
             if (status == ENGINE_OK || status == ENGINE_STOPPED)
-                queue__accounts_charge(slot, duration_of(slot, batch), now_ns);
+                queue__accounts_charge(slot, duration_of(slot, batch, now_ns), now_ns);
             if (status == ENGINE_OK)
                 batch_succeeded(queue, lane, slot, batch, now_ns);
             else if (status == ENGINE_OUT_OF_MEMORY)
