@@ -151,9 +151,9 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
 NVCC_SPEED ?= # '-Ofc max' compiles in a third of the time what need not be fast
-NVCC_FLAGS := -std=c++17 -O3 $(NVCC_SPEED) $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
-              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE,-fcf-protection=full \
-              -Xcompiler -fstack-clash-protection -DCUDA__TUNING=\"$(TUNING)\"
+NVCC_FLAGS := -std=c++17 -O3 $(NVCC_SPEED) $(CUDA_CODE) -DCUDA__TUNING=\"$(TUNING)\" -I. -I$(GEN) \
+              -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE \
+              $(addprefix -Xcompiler ,$(filter -fcf% -fstack-clash%,$(HARDEN)))
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
