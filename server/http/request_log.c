@@ -2,14 +2,22 @@
  *
  * A file that is opened anew takes the old one's descriptor number in one step, so that a door that
  * writes at that moment needs no lock.
+ *
+ * A pipe (stderr in a container) takes pieces of PIPE_BUF in one go, and longer ones mixed with
+ * those of others; and it makes a writer wait when it is full. So it gets whole lines in pieces no
+ * longer than that, when it has room for one. What has to wait stays in the buffer.
  */
 #include "server/http/request_log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,11 +28,13 @@
 #define BUFFER_BYTES ((size_t)64 << 10)
 #define LINE_MAX_BYTES 2048 /* more than any line has */
 #define DATE_BYTES 24
+#define END_WAIT_MS 100             /* at the end, for a pipe to take a piece */
 #define SAY_AGAIN_NS (10 * CLOCK_S) /* between two complaints that nothing can be written */
 
 struct request_log {
     int fd;
-    char *path; /* NULL: stderr */
+    char *path;               /* NULL: stderr */
+    _Atomic size_t piece_max; /* bytes that are written at once */
     _Atomic uint64_t said_ns;
 };
 
@@ -37,11 +47,20 @@ struct request_log_buffer {
     char bytes[BUFFER_BYTES];
 };
 
+_Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a piece holds a line");
+
 /* ---- The file ---- */
 
+static size_t piece_max_of(int fd)
+{
+    struct stat file;
+    return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) ? BUFFER_BYTES : PIPE_BUF;
+}
+
+/* Of a pipe without a reader it says so, and does not wait. */
 static int open_path(const char *path)
 {
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
 }
 
 enum error request_log_open(const char *path, struct request_log **result, struct failure *failure)
@@ -62,6 +81,7 @@ enum error request_log_open(const char *path, struct request_log **result, struc
         free(log);
         return error;
     }
+    log->piece_max = piece_max_of(log->fd);
     *result = log;
     return ERROR_NONE;
 }
@@ -87,6 +107,7 @@ void request_log_reopen(struct request_log *log)
                  LOG_STR, strerror(errno), NULL);
         return;
     }
+    log->piece_max = piece_max_of(fd);
     dup3(fd, log->fd, O_CLOEXEC);
     close(fd);
 }
@@ -103,20 +124,45 @@ static void complain(struct request_log *log, int number, uint64_t now_ns)
 
 /* ---- A door's buffer ---- */
 
-static void flush(struct request_log_buffer *buffer, uint64_t now_ns)
+/* Of lines so many bytes that max are not exceeded. */
+static size_t whole_lines(const char *lines, size_t length, size_t max)
 {
-    size_t written = 0;
+    if (length <= max)
+        return length;
+    const char *end = memrchr(lines, '\n', max);
+    assert(end != NULL);
+    return (size_t)(end - lines) + 1;
+}
+
+/* As write, but waits no longer than wait_ms. */
+static ssize_t write_piece(int fd, const char *piece, size_t length, int wait_ms)
+{
+    struct pollfd polled = {.fd = fd, .events = POLLOUT};
+    if (poll(&polled, 1, wait_ms) > 0)
+        return write(fd, piece, length);
+    errno = EAGAIN;
+    return -1;
+}
+
+/* Writes as much as can be without waiting for longer than wait_ms at each piece; the rest stays.
+ */
+static void flush(struct request_log_buffer *buffer, int wait_ms, uint64_t now_ns)
+{
+    size_t written = 0, max = buffer->log->piece_max;
     while (written < buffer->length) {
-        ssize_t count = write(buffer->log->fd, buffer->bytes + written, buffer->length - written);
+        const char *lines = buffer->bytes + written;
+        size_t piece = whole_lines(lines, buffer->length - written, max);
+        ssize_t count = write_piece(buffer->log->fd, lines, piece, wait_ms);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count < 0) {
-            complain(buffer->log, errno, now_ns);
+        if (count < 0 && errno == EAGAIN)
             break;
-        }
-        written += (size_t)count;
+        if (count < 0)
+            complain(buffer->log, errno, now_ns);
+        written += count < 0 ? buffer->length - written : (size_t)count;
     }
-    buffer->length = 0;
+    buffer->length -= written;
+    memmove(buffer->bytes, buffer->bytes + written, buffer->length);
 }
 
 struct request_log_buffer *request_log_buffer_create(struct request_log *log)
@@ -134,7 +180,10 @@ void request_log_buffer_destroy(struct request_log_buffer **buffer)
 {
     if (*buffer == NULL)
         return;
-    flush(*buffer, clock_now_ns());
+    uint64_t now_ns = clock_now_ns();
+    flush(*buffer, END_WAIT_MS, now_ns);
+    if ((*buffer)->length > 0)
+        complain((*buffer)->log, EAGAIN, now_ns);
     free(*buffer);
     *buffer = NULL;
 }
@@ -193,7 +242,11 @@ void request_log_add(struct request_log_buffer *buffer, const struct request_log
     if (buffer == NULL)
         return;
     if (buffer->length + LINE_MAX_BYTES > BUFFER_BYTES)
-        flush(buffer, now_ns);
+        flush(buffer, 0, now_ns);
+    if (buffer->length + LINE_MAX_BYTES > BUFFER_BYTES) {
+        complain(buffer->log, EAGAIN, now_ns);
+        return;
+    }
     if (buffer->length == 0)
         buffer->since_ns = now_ns;
     struct text line;
@@ -206,5 +259,5 @@ void request_log_add(struct request_log_buffer *buffer, const struct request_log
 void request_log_tick(struct request_log_buffer *buffer, uint64_t now_ns)
 {
     if (buffer != NULL && buffer->length > 0 && now_ns >= buffer->since_ns + REQUEST_LOG_LAG_NS)
-        flush(buffer, now_ns);
+        flush(buffer, 0, now_ns);
 }

@@ -5,7 +5,9 @@
  *    "compute_us":12,"total_us":80}
  *
  * Lines gather in a buffer of the door, and go out when it is full, or after REQUEST_LOG_LAG_NS: no
- * system call a request. The doors of all loops append to one file, whole lines at a time.
+ * system call a request. The doors of all loops append to one file, or pipe, whole lines at a time.
+ * None waits for it: what a pipe has no room for stays in the buffer, and further lines are lost
+ * when that is full, which is logged.
  *
  * Threads: the log is shared; a buffer is one event loop's.
  */
@@ -30,7 +32,8 @@ void request_log_reopen(struct request_log *log);
 
 /* NULL for a log that is NULL, or when there is no memory, which ends no request. */
 struct request_log_buffer *request_log_buffer_create(struct request_log *log);
-void request_log_buffer_destroy(struct request_log_buffer **buffer); /* writes what it holds */
+/* Writes what it holds, for which it waits a little. */
+void request_log_buffer_destroy(struct request_log_buffer **buffer);
 
 struct request_log_entry {
     const char *id, *client, *route; /* NULL: not known */

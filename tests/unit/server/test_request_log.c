@@ -6,10 +6,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #include "server/http/request_log.h"
 
@@ -127,6 +134,107 @@ static void test_reopen(void **state)
     unlink(moved);
 }
 
+/* ---- A pipe ---- */
+
+#define WRITERS 2
+#define LINES 2000 /* of a writer */
+
+static struct request_log *pipe_log;
+static int pipe_reader;
+static _Atomic int writers_ended;
+
+static void open_pipe(void)
+{
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    pipe_reader = open(path, O_RDONLY | O_NONBLOCK);
+    assert_int_equal(request_log_open(path, &pipe_log, NULL), ERROR_NONE);
+}
+
+static void close_pipe(void)
+{
+    request_log_close(&pipe_log);
+    close(pipe_reader);
+    unlink(path);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+}
+
+static void *write_lines(void *context)
+{
+    (void)context;
+    struct request_log_buffer *buffer = request_log_buffer_create(pipe_log);
+    for (int i = 0; i < LINES; i++) {
+        request_log_add(buffer, &whole, 1);
+        if (i % 64 == 0)
+            usleep(100); /* about as fast as the reader */
+    }
+    request_log_buffer_destroy(&buffer);
+    atomic_fetch_add(&writers_ended, 1);
+    return NULL;
+}
+
+/* The lines that are whole; a broken one fails. */
+static size_t count_whole(char *text)
+{
+    size_t lines = 0;
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1, lines++) {
+        *end = '\0';
+        if (strncmp(line, "{\"time\":\"20", 11) != 0 || strchr(line + 1, '{') != NULL ||
+            end[-1] != '}')
+            fail_msg("a broken line: %s", line);
+    }
+    return lines;
+}
+
+/* Doors that write to one pipe do not tear each other's lines, though it is full most of the time.
+ */
+static void test_pipe_of_many(void **state)
+{
+    static char text[4 << 20];
+    size_t length = 0;
+    pthread_t writers[WRITERS];
+    (void)state;
+    open_pipe();
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&writers[i], NULL, write_lines, NULL), 0);
+    for (bool ended = false, more = true; !ended || more;) {
+        ended = atomic_load(&writers_ended) == WRITERS;
+        ssize_t count = read(pipe_reader, text + length, 1000);
+        more = count > 0;
+        length += more ? (size_t)count : 0;
+        usleep(more ? 1 : 1000);
+    }
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(writers[i], NULL);
+    text[length] = '\0';
+    assert_in_range(count_whole(text), LINES / 4, WRITERS * LINES);
+    assert_true(length == 0 || text[length - 1] == '\0'); /* the last one ended */
+    close_pipe();
+}
+
+/* There is no reader: lines are kept as long as there is room, and then lost, and nothing waits. */
+static void test_full_pipe(void **state)
+{
+    static char text[1 << 20];
+    size_t length = 0;
+    (void)state;
+    open_pipe();
+    struct request_log_buffer *buffer = request_log_buffer_create(pipe_log);
+    uint64_t start_ns = clock_now_ns();
+    for (int i = 0; i < 5000; i++)
+        request_log_add(buffer, &whole, 1);
+    request_log_tick(buffer, UINT64_MAX);
+    assert_true(clock_now_ns() - start_ns < CLOCK_S);
+    for (ssize_t count; (count = read(pipe_reader, text + length, 4096)) > 0;) {
+        length += (size_t)count;
+        request_log_tick(buffer, UINT64_MAX); /* goes on where it stopped */
+    }
+    request_log_buffer_destroy(&buffer);
+    assert_in_range(length, 100 << 10, 150 << 10); /* what pipe and buffer hold */
+    assert_in_range(count_whole(text), 300, 1000);
+    close_pipe();
+}
+
 static void test_none(void **state)
 {
     struct request_log *log = NULL;
@@ -145,10 +253,9 @@ int main(void)
 {
     close(mkstemp(path));
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_reopen),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_full),
+        cmocka_unit_test(test_reopen),    cmocka_unit_test(test_pipe_of_many),
+        cmocka_unit_test(test_full_pipe), cmocka_unit_test(test_none),
     };
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
