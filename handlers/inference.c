@@ -193,11 +193,11 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
 static void try_to_enter(const struct exchange *x, struct failure *failure)
 {
     struct queue *queue = x->handlers->services->queue;
-    struct queue_reservation room = {
+    struct queue_reservation reservation = {
         .client = x->client, .account = handlers__account(x), .arrived_ns = x->arrived_ns};
     struct failure refusal;
-    if (queue_enter(queue, &room, &refusal) == ERROR_NONE)
-        queue_leave(queue, &room);
+    if (queue_enter(queue, &reservation, &refusal) == ERROR_NONE)
+        queue_leave(queue, &reservation);
     else
         *failure = refusal;
 }

@@ -53,19 +53,19 @@ static struct queue_client *address_entry(struct queue *queue, uint32_t number)
     return *link;
 }
 
-static enum error enter_client(struct queue *queue, struct queue_reservation *room,
+static enum error enter_client(struct queue *queue, struct queue_reservation *reservation,
                                struct failure *failure)
 {
     int64_t max = queue->limits.client_requests_max;
-    if (room->account != NULL && room->account->is_shared)
-        room->account = NULL;
-    struct queue_account *account = room->account;
+    if (reservation->account != NULL && reservation->account->is_shared)
+        reservation->account = NULL;
+    struct queue_account *account = reservation->account;
     struct queue_client *client =
-        account != NULL ? &account->client : address_entry(queue, room->client);
+        account != NULL ? &account->client : address_entry(queue, reservation->client);
     if (client == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
     if (account != NULL) {
-        enum error error = queue__quota_enter(account, room, max, failure);
+        enum error error = queue__quota_enter(account, reservation, max, failure);
         if (error != ERROR_NONE)
             return error;
     } else if (max > 0 && client->count >= max) {
@@ -75,23 +75,23 @@ static enum error enter_client(struct queue *queue, struct queue_reservation *ro
                            (long long)max);
     }
     client->count++;
-    room->client = client->client;
-    room->entry = client;
+    reservation->client = client->client;
+    reservation->entry = client;
     return ERROR_NONE;
 }
 
-static void leave_client(struct queue *queue, struct queue_reservation *room)
+static void leave_client(struct queue *queue, struct queue_reservation *reservation)
 {
-    struct queue_client *client = room->entry;
+    struct queue_client *client = reservation->entry;
     assert(client != NULL && client->count > 0);
-    room->entry = NULL;
+    reservation->entry = NULL;
     client->count--;
-    if (room->account != NULL)
-        queue__quota_leave(room->account, room);
-    if (client->count > 0 || room->account != NULL)
+    if (reservation->account != NULL)
+        queue__quota_leave(reservation->account, reservation);
+    if (client->count > 0 || reservation->account != NULL)
         return;
     assert(client->bytes == 0 && client->staged_bytes == 0 && client->line.first == NULL);
-    struct queue_client **link = find_client(queue, room->client);
+    struct queue_client **link = find_client(queue, reservation->client);
     assert(*link == client);
     *link = client->next;
     free(client);
@@ -99,7 +99,7 @@ static void leave_client(struct queue *queue, struct queue_reservation *room)
 
 /* ---- Requests ---- */
 
-static enum error enter(struct queue *queue, struct queue_reservation *room,
+static enum error enter(struct queue *queue, struct queue_reservation *reservation,
                         struct failure *failure)
 {
     struct queue_admission *admission = &queue->admission;
@@ -114,11 +114,11 @@ static enum error enter(struct queue *queue, struct queue_reservation *room,
     if (queue->classes[QUEUE_HOST].out && queue->classes[QUEUE_CUDA].out)
         return failure_set(failure, ERROR_NO_ENGINE,
                            "No computing engine is running at the moment; try again later.");
-    enum error error = enter_client(queue, room, failure);
+    enum error error = enter_client(queue, reservation, failure);
     if (error != ERROR_NONE)
         return error;
     admission->entered++;
-    queue__reservation_open(queue, room);
+    queue__reservation_open(queue, reservation);
     return ERROR_NONE;
 }
 
@@ -133,84 +133,85 @@ void queue_set_limits(struct queue *queue, const struct queue_limits *limits)
     queue__reservation_report(served);
 }
 
-enum error queue_enter(struct queue *queue, struct queue_reservation *room, struct failure *failure)
+enum error queue_enter(struct queue *queue, struct queue_reservation *reservation,
+                       struct failure *failure)
 {
-    assert(room->held_bytes == 0 && room->staged_bytes == 0);
+    assert(reservation->held_bytes == 0 && reservation->staged_bytes == 0);
     pthread_mutex_lock(&queue->admission.lock);
-    enum error error = enter(queue, room, failure);
+    enum error error = enter(queue, reservation, failure);
     pthread_mutex_unlock(&queue->admission.lock);
     return error;
 }
 
-void queue_leave(struct queue *queue, struct queue_reservation *room)
+void queue_leave(struct queue *queue, struct queue_reservation *reservation)
 {
     pthread_mutex_lock(&queue->admission.lock);
     assert(queue->admission.entered > 0);
-    queue__reservation_remove(queue, room, room->held_bytes);
-    queue__reservation_remove_staging(queue, room);
+    queue__reservation_remove(queue, reservation, reservation->held_bytes);
+    queue__reservation_remove_staging(queue, reservation);
     queue->admission.entered--;
-    leave_client(queue, room);
+    leave_client(queue, reservation);
     struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
     queue__reservation_report(served);
 }
 
-bool queue_take(struct queue *queue, struct queue_reservation *room)
+bool queue_take(struct queue *queue, struct queue_reservation *reservation)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool taken = queue__reservation_take(queue, room);
+    bool taken = queue__reservation_take(queue, reservation);
     pthread_mutex_unlock(&queue->admission.lock);
     return taken;
 }
 
-bool queue_await_piece(struct queue *queue, struct queue_reservation *room)
+bool queue_await_piece(struct queue *queue, struct queue_reservation *reservation)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool changed = queue__reservation_await_piece(queue, room);
+    bool changed = queue__reservation_await_piece(queue, reservation);
     pthread_mutex_unlock(&queue->admission.lock);
     return changed;
 }
 
-bool queue_take_staging(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+bool queue_take_staging(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool taken = queue__reservation_take_staging(queue, room, bytes);
+    bool taken = queue__reservation_take_staging(queue, reservation, bytes);
     pthread_mutex_unlock(&queue->admission.lock);
     return taken;
 }
 
-void queue_leave_staging(struct queue *queue, struct queue_reservation *room)
+void queue_leave_staging(struct queue *queue, struct queue_reservation *reservation)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    queue__reservation_remove_staging(queue, room);
+    queue__reservation_remove_staging(queue, reservation);
     struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
     queue__reservation_report(served);
 }
 
-bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room)
+bool queue_stop_waiting(struct queue *queue, struct queue_reservation *reservation)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    bool waited = queue__reservation_stop_waiting(queue, room);
+    bool waited = queue__reservation_stop_waiting(queue, reservation);
     struct queue_reservation *served = waited ? queue__reservation_serve(queue) : NULL;
     pthread_mutex_unlock(&queue->admission.lock);
     queue__reservation_report(served);
     return waited;
 }
 
-enum error queue_reserve(struct queue *queue, struct queue_reservation *room, int64_t bytes,
+enum error queue_reserve(struct queue *queue, struct queue_reservation *reservation, int64_t bytes,
                          struct failure *failure)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    enum error error = queue__reservation_add(queue, room, bytes, failure);
+    enum error error = queue__reservation_add(queue, reservation, bytes, failure);
     pthread_mutex_unlock(&queue->admission.lock);
     return error;
 }
 
-void queue_unreserve(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+void queue_unreserve(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
     pthread_mutex_lock(&queue->admission.lock);
-    queue__reservation_remove(queue, room, bytes);
+    queue__reservation_remove(queue, reservation, bytes);
     struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
     queue__reservation_report(served);

@@ -101,8 +101,8 @@ struct queue_item {
     double cost_ns;          /* predicted, of the whole item */
 };
 
-/* A room that needs no more is small: it holds that from the start, and does not wait for large
- * ones. A connection costs the HTTP library as much again. */
+/* A reservation that needs no more is small: it holds that from the start, and does not wait for
+ * large ones. A connection costs the HTTP library as much again. */
 #define QUEUE_RESERVATION_SMALL (INT64_C(40) << 10)
 
 enum queue_waits {
@@ -149,7 +149,7 @@ struct queue_reservation {
     int64_t need_bytes;            /* of the arena: all it is likely to hold; bytes_max at most */
     int64_t sure_bytes;            /* what it holds in any case: need_bytes at most */
     /* What it waited for is counted: once a wait. Any thread; outside the queue's locks. */
-    void (*on_room)(struct queue_reservation *room);
+    void (*on_room)(struct queue_reservation *reservation);
 
     /* What is counted for it: of the arena, of staging memory. The owner may read both while it
      * does not wait. */
@@ -165,31 +165,34 @@ struct queue_reservation {
 };
 
 /* Counts a request in, before any memory is taken for it: FULL, DRAINING, NO_ENGINE, CLIENT_QUOTA,
- * TOO_LARGE by a quota, with words, or NONE. A small room is given all it needs, if that is there.
- * The room is borrowed until queue_leave, with which every success is paired, and which gives back
- * what it holds. */
-ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, struct queue_reservation *room,
+ * TOO_LARGE by a quota, with words, or NONE. A small one is given all it needs, if that is there.
+ * The reservation is borrowed until queue_leave, with which every success is paired, and which
+ * gives back what it holds. */
+ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, struct queue_reservation *reservation,
                                         struct failure *failure);
-void queue_leave(struct queue *queue, struct queue_reservation *room); /* it does not wait */
-/* Takes what the room lacks of the arena, all at once. false: it waits, and on_room comes. */
-ERROR_MUST_CHECK bool queue_take(struct queue *queue, struct queue_reservation *room);
+void queue_leave(struct queue *queue, struct queue_reservation *reservation); /* it does not wait */
+/* Takes what the reservation lacks of the arena, all at once. false: it waits, and on_room comes.
+ */
+ERROR_MUST_CHECK bool queue_take(struct queue *queue, struct queue_reservation *reservation);
 /* Waits until more of the arena is given back: for who was given bytes and finds no piece so long.
  * true: some was since. */
-ERROR_MUST_CHECK bool queue_await_piece(struct queue *queue, struct queue_reservation *room);
+ERROR_MUST_CHECK bool queue_await_piece(struct queue *queue, struct queue_reservation *reservation);
 /* Takes staging memory: for the first part of a body that has no part of the arena yet. */
-ERROR_MUST_CHECK bool queue_take_staging(struct queue *queue, struct queue_reservation *room,
+ERROR_MUST_CHECK bool queue_take_staging(struct queue *queue, struct queue_reservation *reservation,
                                          int64_t bytes);
 void queue_leave_staging(struct queue *queue,
-                         struct queue_reservation *room); /* gives all of it back */
+                         struct queue_reservation *reservation); /* gives all of it back */
 /* true: on_room will not come. false: it has come, or comes. */
-ERROR_MUST_CHECK bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room);
+ERROR_MUST_CHECK bool queue_stop_waiting(struct queue *queue,
+                                         struct queue_reservation *reservation);
 /* Counts more bytes of the arena at once, for what was not foreseen; FULL, CLIENT_QUOTA or
  * TOO_LARGE by a quota, with words. */
-ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, struct queue_reservation *room,
-                                          int64_t bytes, struct failure *failure);
+ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue,
+                                          struct queue_reservation *reservation, int64_t bytes,
+                                          struct failure *failure);
 /* Gives back some of them before queue_leave: for jobs, whose inputs go before their results do.
  * Requests give all back at their end. */
-void queue_unreserve(struct queue *queue, struct queue_reservation *room, int64_t bytes);
+void queue_unreserve(struct queue *queue, struct queue_reservation *reservation, int64_t bytes);
 /* Since when some request has waited for room, without a pause; 0: none waits. Lent for the queue's
  * life, for any thread. */
 const _Atomic uint64_t *queue_short_since_ns(const struct queue *queue);

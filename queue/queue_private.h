@@ -150,7 +150,7 @@ struct queue_client {
     int64_t count; /* requests under way */
     int64_t bytes; /* of the arena, that they hold */
     int64_t staged_bytes;
-    struct queue_line line;            /* rooms that wait for the arena */
+    struct queue_line line;            /* those that wait for the arena */
     struct queue_client *next_waiting; /* in line, while one waits */
 };
 
@@ -198,11 +198,11 @@ struct queue_admission {
     struct queue_client *clients[QUEUE_HASH_SIZE];
 
     /* reservation.c */
-    int64_t reserved_bytes, small_bytes; /* of the arena: of all rooms; of small ones */
+    int64_t reserved_bytes, small_bytes; /* of the arena: of all; of small ones */
     int64_t staged_bytes;
-    struct queue_line staging_line;                  /* rooms that wait for staging memory */
+    struct queue_line staging_line;                  /* those that wait for staging memory */
     struct queue_client *first_client, *last_client; /* in line for the arena */
-    int64_t waiting;                                 /* rooms, for either */
+    int64_t waiting;                                 /* reservations, for either */
     uint64_t returns;                                /* how often memory was given back */
     _Atomic uint64_t short_since_ns;                 /* since when some wait; 0: none */
 };
@@ -282,32 +282,33 @@ void queue__admission_fini(struct queue_admission *admission);
 
 /* reservation.c, under the admission's lock; see queue_take and the like. */
 void queue__reservation_open(struct queue *queue,
-                             struct queue_reservation *room); /* room->entry is set */
-bool queue__reservation_take(struct queue *queue, struct queue_reservation *room);
-bool queue__reservation_take_staging(struct queue *queue, struct queue_reservation *room,
+                             struct queue_reservation *reservation); /* its entry is set */
+bool queue__reservation_take(struct queue *queue, struct queue_reservation *reservation);
+bool queue__reservation_take_staging(struct queue *queue, struct queue_reservation *reservation,
                                      int64_t bytes);
-bool queue__reservation_await_piece(struct queue *queue, struct queue_reservation *room);
-bool queue__reservation_stop_waiting(struct queue *queue, struct queue_reservation *room);
-enum error queue__reservation_add(struct queue *queue, struct queue_reservation *room,
+bool queue__reservation_await_piece(struct queue *queue, struct queue_reservation *reservation);
+bool queue__reservation_stop_waiting(struct queue *queue, struct queue_reservation *reservation);
+enum error queue__reservation_add(struct queue *queue, struct queue_reservation *reservation,
                                   int64_t bytes, struct failure *failure);
-void queue__reservation_remove(struct queue *queue, struct queue_reservation *room, int64_t bytes);
-void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *room);
-/* After memory was given back: the rooms that were given some. queue__reservation_report calls
- * their on_room, and needs no lock. */
+void queue__reservation_remove(struct queue *queue, struct queue_reservation *reservation,
+                               int64_t bytes);
+void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *reservation);
+/* After memory was given back: the reservations that were given some. queue__reservation_report
+ * calls their on_room, and needs no lock. */
 struct queue_reservation *queue__reservation_serve(struct queue *queue);
 void queue__reservation_report(struct queue_reservation *served);
 
 /* quota.c, under the admission's lock: an account's quotas. */
 /* May the request come in? Then it is counted but for the client's requests: CLIENT_QUOTA or
  * TOO_LARGE with words, or NONE. */
-enum error queue__quota_enter(struct queue_account *account, struct queue_reservation *room,
+enum error queue__quota_enter(struct queue_account *account, struct queue_reservation *reservation,
                               int64_t requests_max, struct failure *failure);
-void queue__quota_leave(struct queue_account *account, struct queue_reservation *room);
+void queue__quota_leave(struct queue_account *account, struct queue_reservation *reservation);
 /* The same for a request that is going to hold so many bytes in all. */
-enum error queue__quota_grow(struct queue_account *account, struct queue_reservation *room,
+enum error queue__quota_grow(struct queue_account *account, struct queue_reservation *reservation,
                              int64_t held_bytes, struct failure *failure);
 /* It will not hold so many bytes any more. */
-void queue__quota_shrink(struct queue_account *account, struct queue_reservation *room,
+void queue__quota_shrink(struct queue_account *account, struct queue_reservation *reservation,
                          int64_t bytes);
 void queue__quota_set(struct queue_account *account, const struct client_limits *limits,
                       uint64_t now_ns);

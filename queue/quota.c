@@ -92,58 +92,59 @@ static enum error take_rate(struct queue_account *account, uint64_t now_ns, stru
 }
 
 /* A guess claims no more than the quota, as it claims no more than half of the arena. */
-static void limit_guess(const struct queue_account *account, struct queue_reservation *room)
+static void limit_guess(const struct queue_account *account, struct queue_reservation *reservation)
 {
     int64_t max = account->limits.bytes;
-    if (max > 0 && room->need_bytes > max)
-        room->need_bytes = max_i64(room->sure_bytes, max);
+    if (max > 0 && reservation->need_bytes > max)
+        reservation->need_bytes = max_i64(reservation->sure_bytes, max);
 }
 
-enum error queue__quota_enter(struct queue_account *account, struct queue_reservation *room,
+enum error queue__quota_enter(struct queue_account *account, struct queue_reservation *reservation,
                               int64_t requests_max, struct failure *failure)
 {
-    assert(room->claimed_bytes == 0 && room->sure_bytes <= room->need_bytes);
-    limit_guess(account, room);
-    enum error error = check_bytes(account, room->need_bytes, room->need_bytes, failure);
+    assert(reservation->claimed_bytes == 0 && reservation->sure_bytes <= reservation->need_bytes);
+    limit_guess(account, reservation);
+    enum error error =
+        check_bytes(account, reservation->need_bytes, reservation->need_bytes, failure);
     if (error == ERROR_NONE)
         error = check_requests(account, requests_max, failure);
     if (error == ERROR_NONE)
-        error = check_device(account, room->arrived_ns, failure);
+        error = check_device(account, reservation->arrived_ns, failure);
     if (error == ERROR_NONE)
-        error = take_rate(account, room->arrived_ns, failure);
+        error = take_rate(account, reservation->arrived_ns, failure);
     if (error != ERROR_NONE)
         return error;
-    room->claimed_bytes = room->need_bytes;
-    account->claimed_bytes += room->claimed_bytes;
+    reservation->claimed_bytes = reservation->need_bytes;
+    account->claimed_bytes += reservation->claimed_bytes;
     return ERROR_NONE;
 }
 
-enum error queue__quota_grow(struct queue_account *account, struct queue_reservation *room,
+enum error queue__quota_grow(struct queue_account *account, struct queue_reservation *reservation,
                              int64_t held_bytes, struct failure *failure)
 {
-    int64_t more_bytes = held_bytes - room->claimed_bytes;
+    int64_t more_bytes = held_bytes - reservation->claimed_bytes;
     if (more_bytes <= 0)
         return ERROR_NONE;
     enum error error = check_bytes(account, held_bytes, more_bytes, failure);
     if (error != ERROR_NONE)
         return error;
-    room->claimed_bytes += more_bytes;
+    reservation->claimed_bytes += more_bytes;
     account->claimed_bytes += more_bytes;
     return ERROR_NONE;
 }
 
-void queue__quota_shrink(struct queue_account *account, struct queue_reservation *room,
+void queue__quota_shrink(struct queue_account *account, struct queue_reservation *reservation,
                          int64_t bytes)
 {
-    int64_t less_bytes = min_i64(bytes, room->claimed_bytes);
-    room->claimed_bytes -= less_bytes;
+    int64_t less_bytes = min_i64(bytes, reservation->claimed_bytes);
+    reservation->claimed_bytes -= less_bytes;
     account->claimed_bytes -= less_bytes;
     assert(account->claimed_bytes >= 0);
 }
 
-void queue__quota_leave(struct queue_account *account, struct queue_reservation *room)
+void queue__quota_leave(struct queue_account *account, struct queue_reservation *reservation)
 {
-    queue__quota_shrink(account, room, room->claimed_bytes);
+    queue__quota_shrink(account, reservation, reservation->claimed_bytes);
 }
 
 /* What is in a bucket stays the same, in requests or device time. */

@@ -17,92 +17,90 @@
 #include <assert.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 
-#define SMALL_SHARE 16 /* of the arena, that large rooms leave to small ones */
+#define SMALL_SHARE 16 /* of the arena, that large reservations leave to small ones */
 #define SMALL_MAX_SHARE 4
 #define STAGING_SHARE 4
-#define LOOK_MAX 64 /* clients, or rooms, looked at in one go */
+#define LOOK_MAX 64 /* clients, or reservations, looked at in one go */
 
-static bool is_small(const struct queue_reservation *room)
+static bool is_small(const struct queue_reservation *reservation)
 {
-    return room->need_bytes <= QUEUE_RESERVATION_SMALL;
+    return reservation->need_bytes <= QUEUE_RESERVATION_SMALL;
 }
 
-static int64_t lacking(const struct queue_reservation *room)
+static int64_t lacking(const struct queue_reservation *reservation)
 {
-    return room->need_bytes > room->held_bytes ? room->need_bytes - room->held_bytes : 0;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
+    return max_i64(reservation->need_bytes - reservation->held_bytes, 0);
 }
 
 /* What was reserved later is not counted. */
-static int64_t held_as_small(const struct queue_reservation *room)
+static int64_t held_as_small(const struct queue_reservation *reservation)
 {
-    return is_small(room) ? smaller(room->held_bytes, room->need_bytes) : 0;
+    return is_small(reservation) ? min_i64(reservation->held_bytes, reservation->need_bytes) : 0;
 }
 
 /* ---- Giving ---- */
 
-/* Whether all that the room lacks is there for it. */
-static bool has_room(const struct queue *queue, const struct queue_reservation *room)
+/* Whether all that the reservation lacks is there for it. */
+static bool has_room(const struct queue *queue, const struct queue_reservation *reservation)
 {
     const struct queue_admission *admission = &queue->admission;
     int64_t max = queue->limits.bytes_max, free = max - admission->reserved_bytes;
-    int64_t bytes = lacking(room);
+    int64_t bytes = lacking(reservation);
     if (max == 0)
         return true;
-    if (is_small(room))
+    if (is_small(reservation))
         return bytes <= free &&
                (admission->waiting == 0 || admission->small_bytes + bytes <= max / SMALL_MAX_SHARE);
-    int64_t left = smaller(max / SMALL_SHARE, max - room->need_bytes);
+    int64_t left = min_i64(max / SMALL_SHARE, max - reservation->need_bytes);
     return bytes <= free - left;
 }
 
 /* A client has a quarter of it at most, or what one body wants. */
-static bool has_staging_room(const struct queue *queue, const struct queue_reservation *room,
+static bool has_staging_room(const struct queue *queue, const struct queue_reservation *reservation,
                              int64_t bytes)
 {
-    int64_t max = queue->limits.staging_bytes_max, own = room->entry->staged_bytes;
+    int64_t max = queue->limits.staging_bytes_max, own = reservation->entry->staged_bytes;
     return bytes <= max - queue->admission.staged_bytes &&
-           (own == room->staged_bytes || own + bytes <= max / STAGING_SHARE);
+           (own == reservation->staged_bytes || own + bytes <= max / STAGING_SHARE);
 }
 
-static void give(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+static void give(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
     struct queue_admission *admission = &queue->admission;
-    admission->small_bytes -= held_as_small(room);
-    room->held_bytes += bytes;
-    admission->small_bytes += held_as_small(room);
+    admission->small_bytes -= held_as_small(reservation);
+    reservation->held_bytes += bytes;
+    admission->small_bytes += held_as_small(reservation);
     admission->reserved_bytes += bytes;
-    room->entry->bytes += bytes;
-    room->returns = admission->returns;
+    reservation->entry->bytes += bytes;
+    reservation->returns = admission->returns;
 }
 
-static void give_staging(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+static void give_staging(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
-    room->staged_bytes += bytes;
-    room->entry->staged_bytes += bytes;
+    reservation->staged_bytes += bytes;
+    reservation->entry->staged_bytes += bytes;
     queue->admission.staged_bytes += bytes;
 }
 
 /* ---- Lines ---- */
 
-static void append(struct queue_line *line, struct queue_reservation *room)
+static void append(struct queue_line *line, struct queue_reservation *reservation)
 {
-    room->before = line->last;
-    room->behind = NULL;
-    *(line->last == NULL ? &line->first : &line->last->behind) = room;
-    line->last = room;
+    reservation->before = line->last;
+    reservation->behind = NULL;
+    *(line->last == NULL ? &line->first : &line->last->behind) = reservation;
+    line->last = reservation;
 }
 
-static void take_out(struct queue_line *line, struct queue_reservation *room)
+static void take_out(struct queue_line *line, struct queue_reservation *reservation)
 {
-    *(room->before == NULL ? &line->first : &room->before->behind) = room->behind;
-    *(room->behind == NULL ? &line->last : &room->behind->before) = room->before;
-    room->before = room->behind = NULL;
+    *(reservation->before == NULL ? &line->first : &reservation->before->behind) =
+        reservation->behind;
+    *(reservation->behind == NULL ? &line->last : &reservation->behind->before) =
+        reservation->before;
+    reservation->before = reservation->behind = NULL;
 }
 
 static void link_client(struct queue_admission *admission, struct queue_client *client)
@@ -125,75 +123,77 @@ static void unlink_client(struct queue_admission *admission, struct queue_client
         admission->last_client = before;
 }
 
-static struct queue_line *line_of(struct queue *queue, const struct queue_reservation *room)
+static struct queue_line *line_of(struct queue *queue, const struct queue_reservation *reservation)
 {
-    return room->waits == QUEUE_WAITS_STAGING ? &queue->admission.staging_line : &room->entry->line;
+    return reservation->waits == QUEUE_WAITS_STAGING ? &queue->admission.staging_line
+                                                     : &reservation->entry->line;
 }
 
-static void begin_to_wait(struct queue *queue, struct queue_reservation *room,
+static void begin_to_wait(struct queue *queue, struct queue_reservation *reservation,
                           enum queue_waits what)
 {
     struct queue_admission *admission = &queue->admission;
-    room->waits = what;
-    struct queue_line *line = line_of(queue, room);
+    reservation->waits = what;
+    struct queue_line *line = line_of(queue, reservation);
     if (what != QUEUE_WAITS_STAGING && line->first == NULL)
-        link_client(admission, room->entry);
-    append(line, room);
+        link_client(admission, reservation->entry);
+    append(line, reservation);
     if (admission->waiting++ == 0)
         atomic_store(&admission->short_since_ns, clock_now_ns());
 }
 
-static void stop_waiting(struct queue *queue, struct queue_reservation *room)
+static void stop_waiting(struct queue *queue, struct queue_reservation *reservation)
 {
     struct queue_admission *admission = &queue->admission;
-    struct queue_line *line = line_of(queue, room);
-    take_out(line, room);
-    if (room->waits != QUEUE_WAITS_STAGING && line->first == NULL)
-        unlink_client(admission, room->entry);
-    room->waits = QUEUE_WAITS_NOT;
+    struct queue_line *line = line_of(queue, reservation);
+    take_out(line, reservation);
+    if (reservation->waits != QUEUE_WAITS_STAGING && line->first == NULL)
+        unlink_client(admission, reservation->entry);
+    reservation->waits = QUEUE_WAITS_NOT;
     if (--admission->waiting == 0)
         atomic_store(&admission->short_since_ns, 0);
 }
 
 /* ---- Serving ---- */
 
-/* Gives a waiting room what it waits for, if it is there, and chains it. */
-static bool serve(struct queue *queue, struct queue_reservation *room,
+/* Gives a waiting reservation what it waits for, if it is there, and chains it. */
+static bool serve(struct queue *queue, struct queue_reservation *reservation,
                   struct queue_reservation **served)
 {
-    enum queue_waits waits = room->waits;
-    if (waits == QUEUE_WAITS_STAGING ? !has_staging_room(queue, room, room->staging_wanted_bytes)
-                                     : waits == QUEUE_WAITS_WHOLE && !has_room(queue, room))
+    enum queue_waits waits = reservation->waits;
+    if (waits == QUEUE_WAITS_STAGING
+            ? !has_staging_room(queue, reservation, reservation->staging_wanted_bytes)
+            : waits == QUEUE_WAITS_WHOLE && !has_room(queue, reservation))
         return false;
-    stop_waiting(queue, room);
+    stop_waiting(queue, reservation);
     if (waits == QUEUE_WAITS_STAGING)
-        give_staging(queue, room, room->staging_wanted_bytes);
+        give_staging(queue, reservation, reservation->staging_wanted_bytes);
     else if (waits == QUEUE_WAITS_WHOLE)
-        give(queue, room, lacking(room));
-    room->next_served = *served;
-    *served = room;
+        give(queue, reservation, lacking(reservation));
+    reservation->next_served = *served;
+    *served = reservation;
     return true;
 }
 
-static bool is_above_share(const struct queue *queue, const struct queue_reservation *room)
+static bool is_above_share(const struct queue *queue, const struct queue_reservation *reservation)
 {
     int64_t max = queue->limits.client_bytes_max;
-    return max > 0 && room->entry->bytes + lacking(room) > max;
+    return max > 0 && reservation->entry->bytes + lacking(reservation) > max;
 }
 
 /* Serves clients that are above their share, or those that are not, in turn. blocked: others have
- * to wait on, so that only small rooms are served. Whether some have to after it. */
+ * to wait on, so that only small ones are served. Whether some have to after it. */
 static bool serve_clients(struct queue *queue, bool above, bool blocked,
                           struct queue_reservation **served)
 {
     struct queue_admission *admission = &queue->admission;
     struct queue_client *client = admission->first_client, *next;
     for (int looks = 0; client != NULL && looks < LOOK_MAX; looks++, client = next) {
-        struct queue_reservation *room = client->line.first;
+        struct queue_reservation *reservation = client->line.first;
         next = client->next_waiting;
-        if (is_above_share(queue, room) != above)
+        if (is_above_share(queue, reservation) != above)
             continue;
-        if ((blocked && !is_small(room)) || !serve(queue, room, served)) {
+        if ((blocked && !is_small(reservation)) || !serve(queue, reservation, served)) {
             blocked = true;
             continue;
         }
@@ -215,10 +215,10 @@ struct queue_reservation *queue__reservation_serve(struct queue *queue)
         return NULL;
     bool blocked = serve_clients(queue, false, false, &served);
     (void)serve_clients(queue, true, blocked, &served);
-    struct queue_reservation *room = queue->admission.staging_line.first, *behind;
-    for (int looks = 0; room != NULL && looks < LOOK_MAX; looks++, room = behind) {
-        behind = room->behind;
-        (void)serve(queue, room, &served);
+    struct queue_reservation *reservation = queue->admission.staging_line.first, *behind;
+    for (int looks = 0; reservation != NULL && looks < LOOK_MAX; looks++, reservation = behind) {
+        behind = reservation->behind;
+        (void)serve(queue, reservation, &served);
     }
     return served;
 }
@@ -234,92 +234,93 @@ void queue__reservation_report(struct queue_reservation *served)
 
 /* ---- What a request asks for ---- */
 
-void queue__reservation_open(struct queue *queue, struct queue_reservation *room)
+void queue__reservation_open(struct queue *queue, struct queue_reservation *reservation)
 {
-    if (is_small(room) && has_room(queue, room))
-        give(queue, room, lacking(room));
+    if (is_small(reservation) && has_room(queue, reservation))
+        give(queue, reservation, lacking(reservation));
 }
 
-bool queue__reservation_take(struct queue *queue, struct queue_reservation *room)
+bool queue__reservation_take(struct queue *queue, struct queue_reservation *reservation)
 {
-    assert(room->waits == QUEUE_WAITS_NOT);
-    bool others_first = queue->admission.first_client != NULL && !is_small(room);
-    if (others_first || !has_room(queue, room)) {
-        begin_to_wait(queue, room, QUEUE_WAITS_WHOLE);
+    assert(reservation->waits == QUEUE_WAITS_NOT);
+    bool others_first = queue->admission.first_client != NULL && !is_small(reservation);
+    if (others_first || !has_room(queue, reservation)) {
+        begin_to_wait(queue, reservation, QUEUE_WAITS_WHOLE);
         return false;
     }
-    give(queue, room, lacking(room));
+    give(queue, reservation, lacking(reservation));
     return true;
 }
 
-bool queue__reservation_take_staging(struct queue *queue, struct queue_reservation *room,
+bool queue__reservation_take_staging(struct queue *queue, struct queue_reservation *reservation,
                                      int64_t bytes)
 {
-    assert(room->waits == QUEUE_WAITS_NOT && bytes > 0);
-    if (has_staging_room(queue, room, bytes)) {
-        give_staging(queue, room, bytes);
+    assert(reservation->waits == QUEUE_WAITS_NOT && bytes > 0);
+    if (has_staging_room(queue, reservation, bytes)) {
+        give_staging(queue, reservation, bytes);
         return true;
     }
-    room->staging_wanted_bytes = bytes;
-    begin_to_wait(queue, room, QUEUE_WAITS_STAGING);
+    reservation->staging_wanted_bytes = bytes;
+    begin_to_wait(queue, reservation, QUEUE_WAITS_STAGING);
     return false;
 }
 
-bool queue__reservation_await_piece(struct queue *queue, struct queue_reservation *room)
+bool queue__reservation_await_piece(struct queue *queue, struct queue_reservation *reservation)
 {
-    assert(room->waits == QUEUE_WAITS_NOT);
-    if (room->returns != queue->admission.returns) {
-        room->returns = queue->admission.returns;
+    assert(reservation->waits == QUEUE_WAITS_NOT);
+    if (reservation->returns != queue->admission.returns) {
+        reservation->returns = queue->admission.returns;
         return true;
     }
-    begin_to_wait(queue, room, QUEUE_WAITS_PIECE);
+    begin_to_wait(queue, reservation, QUEUE_WAITS_PIECE);
     return false;
 }
 
-bool queue__reservation_stop_waiting(struct queue *queue, struct queue_reservation *room)
+bool queue__reservation_stop_waiting(struct queue *queue, struct queue_reservation *reservation)
 {
-    bool waited = room->waits != QUEUE_WAITS_NOT;
+    bool waited = reservation->waits != QUEUE_WAITS_NOT;
     if (waited)
-        stop_waiting(queue, room);
+        stop_waiting(queue, reservation);
     return waited;
 }
 
-enum error queue__reservation_add(struct queue *queue, struct queue_reservation *room,
+enum error queue__reservation_add(struct queue *queue, struct queue_reservation *reservation,
                                   int64_t bytes, struct failure *failure)
 {
     int64_t max = queue->limits.bytes_max;
-    assert(bytes >= 0 && room->waits == QUEUE_WAITS_NOT);
+    assert(bytes >= 0 && reservation->waits == QUEUE_WAITS_NOT);
     if (max > 0 && bytes > max - queue->admission.reserved_bytes)
         return failure_set(failure, ERROR_FULL,
                            "The service's memory is taken by other requests; try again later.");
-    if (room->account != NULL) {
-        enum error error =
-            queue__quota_grow(room->account, room, room->held_bytes + bytes, failure);
+    if (reservation->account != NULL) {
+        enum error error = queue__quota_grow(reservation->account, reservation,
+                                             reservation->held_bytes + bytes, failure);
         if (error != ERROR_NONE)
             return error;
     }
-    give(queue, room, bytes);
+    give(queue, reservation, bytes);
     return ERROR_NONE;
 }
 
-void queue__reservation_remove(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+void queue__reservation_remove(struct queue *queue, struct queue_reservation *reservation,
+                               int64_t bytes)
 {
     struct queue_admission *admission = &queue->admission;
-    assert(bytes >= 0 && room->held_bytes >= bytes && room->waits == QUEUE_WAITS_NOT);
-    assert(admission->reserved_bytes >= bytes && room->entry->bytes >= bytes);
-    admission->small_bytes -= held_as_small(room);
-    room->held_bytes -= bytes;
-    admission->small_bytes += held_as_small(room);
+    assert(bytes >= 0 && reservation->held_bytes >= bytes && reservation->waits == QUEUE_WAITS_NOT);
+    assert(admission->reserved_bytes >= bytes && reservation->entry->bytes >= bytes);
+    admission->small_bytes -= held_as_small(reservation);
+    reservation->held_bytes -= bytes;
+    admission->small_bytes += held_as_small(reservation);
     admission->reserved_bytes -= bytes;
-    room->entry->bytes -= bytes;
-    if (room->account != NULL)
-        queue__quota_shrink(room->account, room, bytes);
+    reservation->entry->bytes -= bytes;
+    if (reservation->account != NULL)
+        queue__quota_shrink(reservation->account, reservation, bytes);
 }
 
-void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *room)
+void queue__reservation_remove_staging(struct queue *queue, struct queue_reservation *reservation)
 {
-    assert(queue->admission.staged_bytes >= room->staged_bytes);
-    queue->admission.staged_bytes -= room->staged_bytes;
-    room->entry->staged_bytes -= room->staged_bytes;
-    room->staged_bytes = 0;
+    assert(queue->admission.staged_bytes >= reservation->staged_bytes);
+    queue->admission.staged_bytes -= reservation->staged_bytes;
+    reservation->entry->staged_bytes -= reservation->staged_bytes;
+    reservation->staged_bytes = 0;
 }

@@ -102,9 +102,10 @@ static int64_t need_bytes(const struct item_memory *memory, const struct item_he
     return guess > memory->body_whole ? guess : memory->body_whole;
 }
 
-static void on_room(struct queue_reservation *room)
+static void on_room(struct queue_reservation *reservation)
 {
-    struct item *item = (struct item *)((char *)room - offsetof(struct item, memory.room));
+    struct item *item =
+        (struct item *)((char *)reservation - offsetof(struct item, memory.reservation));
     item->source.on_room(item->source.context);
 }
 
@@ -118,22 +119,22 @@ enum error handlers__item_open(struct item *item, const struct item_source *sour
     item->head = *head;
     item->request.batch = 0; /* not known yet */
     handlers__memory_init(memory, source->arena, source->queue);
-    memory->room.client = source->client;
-    memory->room.account = source->account;
-    memory->room.arrived_ns = source->arrived_ns;
-    memory->room.on_room = on_room;
+    memory->reservation.client = source->client;
+    memory->reservation.account = source->account;
+    memory->reservation.arrived_ns = source->arrived_ns;
+    memory->reservation.on_room = on_room;
     enum error error =
         handlers__memory_plan(memory, head->body_bytes, lead_of(head), answer_guess(head), failure);
     struct failure refusal; /* an error of admission takes precedence */
     if (error == ERROR_NONE)
-        memory->room.need_bytes = need_bytes(memory, head);
-    memory->room.sure_bytes = memory->body_whole;
-    if (queue_enter(source->queue, &memory->room, &refusal) != ERROR_NONE) {
+        memory->reservation.need_bytes = need_bytes(memory, head);
+    memory->reservation.sure_bytes = memory->body_whole;
+    if (queue_enter(source->queue, &memory->reservation, &refusal) != ERROR_NONE) {
         *failure = refusal;
         return failure->code;
     }
     if (error != ERROR_NONE) {
-        queue_leave(source->queue, &memory->room);
+        queue_leave(source->queue, &memory->reservation);
         return error;
     }
     handlers__item_move(item, ITEM_RECEIVING);
@@ -144,7 +145,7 @@ void handlers__item_close(struct item *item)
 {
     handlers__item_move(item, ITEM_EMPTY);
     handlers__memory_free(&item->memory);
-    queue_leave(item->source.queue, &item->memory.room);
+    queue_leave(item->source.queue, &item->memory.reservation);
 }
 
 bool handlers__item_make_room(struct item *item, int64_t bytes)
@@ -169,7 +170,7 @@ bool handlers__item_make_whole(struct item *item)
 
 bool handlers__item_stop_waiting(struct item *item)
 {
-    return queue_stop_waiting(item->source.queue, &item->memory.room);
+    return queue_stop_waiting(item->source.queue, &item->memory.reservation);
 }
 
 unsigned char *handlers__item_body(struct item *item, int64_t *room_bytes)
@@ -237,7 +238,7 @@ void handlers__item_submit(struct item *item, void (*on_done)(struct queue_item 
     queued->method = request->method;
     queued->precision = request->precision;
     queued->priority = request->priority == 0 ? 2 : request->priority == 1 ? 1 : 3;
-    queued->client = item->memory.room.client;
+    queued->client = item->memory.reservation.client;
     queued->account = item->source.account;
     queued->batch = request->batch;
     queued->n = request->n;

@@ -45,7 +45,7 @@ static void free_staging(struct item_memory *memory)
 
 void handlers__memory_free(struct item_memory *memory)
 {
-    assert(memory->held_bytes <= memory->room.held_bytes);
+    assert(memory->held_bytes <= memory->reservation.held_bytes);
     free_staging(memory);
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
@@ -81,9 +81,9 @@ static enum error take_slot(struct item_memory *memory, int64_t bytes, struct ar
         return refuse_large(memory, held, &memory->refusal);
     if (memory->count == HANDLERS_MEMORY_SLOTS)
         return refuse_full(&memory->refusal);
-    if (held > memory->room.held_bytes) {
-        enum error error = queue_reserve(memory->queue, &memory->room,
-                                         held - memory->room.held_bytes, &memory->refusal);
+    if (held > memory->reservation.held_bytes) {
+        enum error error = queue_reserve(memory->queue, &memory->reservation,
+                                         held - memory->reservation.held_bytes, &memory->refusal);
         if (error != ERROR_NONE)
             return error;
     }
@@ -146,7 +146,7 @@ static bool has_slot(const struct item_memory *memory)
  * such piece of memory. */
 static bool place_body(struct item_memory *memory)
 {
-    assert(!has_slot(memory) && memory->room.held_bytes >= memory->body_whole);
+    assert(!has_slot(memory) && memory->reservation.held_bytes >= memory->body_whole);
     struct arena_slot *slot = &memory->slots[0];
     if (arena_alloc(memory->arena, memory->body_whole, slot) != ERROR_NONE)
         return false;
@@ -161,35 +161,36 @@ static bool place_body(struct item_memory *memory)
     int64_t came = memory->staging_bytes;
     memcpy(body, memory->staging, (size_t)(came < memory->body_bytes ? came : memory->body_bytes));
     free_staging(memory);
-    queue_leave_staging(memory->queue, &memory->room);
+    queue_leave_staging(memory->queue, &memory->reservation);
     return true;
 }
 
 bool handlers__memory_settle(struct item_memory *memory)
 {
-    struct queue_reservation *room = &memory->room;
-    if (room->held_bytes < room->need_bytes && !queue_take(memory->queue, room))
+    struct queue_reservation *reservation = &memory->reservation;
+    if (reservation->held_bytes < reservation->need_bytes &&
+        !queue_take(memory->queue, reservation))
         return false;
     while (!has_slot(memory) && !place_body(memory))
-        if (!queue_await_piece(memory->queue, room))
+        if (!queue_await_piece(memory->queue, reservation))
             return false;
     return true;
 }
 
 static bool grow_staging(struct item_memory *memory, int64_t bytes)
 {
-    struct queue_reservation *room = &memory->room;
+    struct queue_reservation *reservation = &memory->reservation;
     int64_t step = STAGING_MIN;
     while (step < bytes)
         step *= STAGING_FACTOR;
-    if (step > room->staged_bytes &&
-        !queue_take_staging(memory->queue, room, step - room->staged_bytes))
+    if (step > reservation->staged_bytes &&
+        !queue_take_staging(memory->queue, reservation, step - reservation->staged_bytes))
         return false;
-    unsigned char *staging = realloc(memory->staging, (size_t)room->staged_bytes);
+    unsigned char *staging = realloc(memory->staging, (size_t)reservation->staged_bytes);
     if (staging == NULL)
         return handlers__memory_settle(memory); /* the system's memory is gone, not the arena */
     memory->staging = staging;
-    memory->staging_bytes = room->staged_bytes;
+    memory->staging_bytes = reservation->staged_bytes;
     return true;
 }
 
@@ -198,7 +199,7 @@ bool handlers__memory_grow(struct item_memory *memory, int64_t bytes)
     assert(bytes >= 0 && bytes <= memory->body_bytes);
     if (has_slot(memory) || bytes <= memory->staging_bytes)
         return true;
-    bool is_staged = memory->room.held_bytes == 0 && bytes <= staging_max(memory);
+    bool is_staged = memory->reservation.held_bytes == 0 && bytes <= staging_max(memory);
     return is_staged ? grow_staging(memory, bytes) : handlers__memory_settle(memory);
 }
 

@@ -21,16 +21,16 @@
 
 struct item_memory {
     struct proto_space space;
-    struct arena *arena;           /* borrowed, as the queue is */
-    struct queue *queue;           /* which counts for the client */
-    unsigned char *next, *end;     /* what is left of the newest slot */
-    struct queue_reservation room; /* all slots together hold no more than it */
-    int64_t held_bytes;            /* by the slots */
+    struct arena *arena;                  /* borrowed, as the queue is */
+    struct queue *queue;                  /* which counts for the client */
+    unsigned char *next, *end;            /* what is left of the newest slot */
+    struct queue_reservation reservation; /* all slots together hold no more than it */
+    int64_t held_bytes;                   /* by the slots */
     int count;
     bool body_alone;                                /* nothing else lies in the body's slot */
     int64_t body_before, body_bytes, body_whole;    /* of its slot: unused, body, all of it */
     unsigned char *staging;                         /* [staging_bytes], or NULL */
-    int64_t staging_bytes;                          /* it may lag behind room.staged_bytes */
+    int64_t staging_bytes;                          /* it may lag behind the reservation's */
     struct arena_slot slots[HANDLERS_MEMORY_SLOTS]; /* the body's first */
     int64_t wanted_bytes;   /* of all slots, when one was refused for being too large */
     struct failure refusal; /* why no slot was added when one was last asked for */
@@ -38,7 +38,7 @@ struct item_memory {
 
 /* The memory is zeroed. */
 void handlers__memory_init(struct item_memory *memory, struct arena *arena, struct queue *queue);
-/* Gives the slots back. What the room holds is for queue_leave to give back. */
+/* Gives the slots back. What is reserved is for queue_leave to give back. */
 void handlers__memory_free(struct item_memory *memory);
 
 /* Plans the slot of a body of length bytes, whose byte `lead` is to lie on 64 bytes, with room for
@@ -47,8 +47,8 @@ void handlers__memory_free(struct item_memory *memory);
 ERROR_MUST_CHECK enum error handlers__memory_plan(struct item_memory *memory, int64_t length,
                                                   int64_t lead, int64_t more_bytes,
                                                   struct failure *failure);
-/* Makes room for the body's first so many bytes; it may move them. false: the room waits, and once
- * on_room has come this is called again. */
+/* Makes room for the body's first so many bytes; it may move them. false: the reservation waits,
+ * and once on_room has come this is called again. */
 ERROR_MUST_CHECK bool handlers__memory_grow(struct item_memory *memory, int64_t bytes);
 /* The same, for all of the body and what else the request is likely to need: the body is in its
  * slot then. */

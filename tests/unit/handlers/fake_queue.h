@@ -32,7 +32,7 @@ struct queue {
     int64_t entered, left;
     int64_t bytes_max;              /* what requests may reserve together; 0: anything */
     _Atomic int64_t reserved_bytes; /* the pool's threads reserve too */
-    bool is_short;                  /* every room has to wait */
+    bool is_short;                  /* every reservation has to wait */
     struct queue_reservation *waiting;
     int64_t staged_bytes;
     struct queue_item *items[FAKE_ITEMS];
@@ -47,112 +47,116 @@ struct queue {
 };
 
 /* Whether so many bytes more are within the bound; then they are counted. */
-static bool fake_count(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+static bool fake_count(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
     if (queue->bytes_max > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_max)
         return false;
     atomic_fetch_add(&queue->reserved_bytes, bytes);
-    room->held_bytes += bytes;
+    reservation->held_bytes += bytes;
     return true;
 }
 
-enum error queue_reserve(struct queue *queue, struct queue_reservation *room, int64_t bytes,
+enum error queue_reserve(struct queue *queue, struct queue_reservation *reservation, int64_t bytes,
                          struct failure *failure)
 {
-    assert_int_equal(room->client, 5);
-    if (!fake_count(queue, room, bytes))
+    assert_int_equal(reservation->client, 5);
+    if (!fake_count(queue, reservation, bytes))
         return failure_set(failure, ERROR_FULL, "no more bytes");
     return ERROR_NONE;
 }
 
-void queue_unreserve(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+void queue_unreserve(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
-    assert_true(room->held_bytes >= bytes);
-    room->held_bytes -= bytes;
+    assert_true(reservation->held_bytes >= bytes);
+    reservation->held_bytes -= bytes;
     assert_true(atomic_fetch_sub(&queue->reserved_bytes, bytes) >= bytes);
 }
 
-static bool fake_wait(struct queue *queue, struct queue_reservation *room, enum queue_waits what)
+static bool fake_wait(struct queue *queue, struct queue_reservation *reservation,
+                      enum queue_waits what)
 {
     assert_null(queue->waiting);
-    queue->waiting = room;
-    room->waits = what;
+    queue->waiting = reservation;
+    reservation->waits = what;
     return false;
 }
 
-bool queue_take(struct queue *queue, struct queue_reservation *room)
+bool queue_take(struct queue *queue, struct queue_reservation *reservation)
 {
-    if (!queue->is_short && fake_count(queue, room, room->need_bytes - room->held_bytes))
+    if (!queue->is_short &&
+        fake_count(queue, reservation, reservation->need_bytes - reservation->held_bytes))
         return true;
-    return fake_wait(queue, room, QUEUE_WAITS_WHOLE);
+    return fake_wait(queue, reservation, QUEUE_WAITS_WHOLE);
 }
 
-bool queue_await_piece(struct queue *queue, struct queue_reservation *room)
+bool queue_await_piece(struct queue *queue, struct queue_reservation *reservation)
 {
-    return fake_wait(queue, room, QUEUE_WAITS_PIECE);
+    return fake_wait(queue, reservation, QUEUE_WAITS_PIECE);
 }
 
-bool queue_take_staging(struct queue *queue, struct queue_reservation *room, int64_t bytes)
+bool queue_take_staging(struct queue *queue, struct queue_reservation *reservation, int64_t bytes)
 {
-    room->staging_wanted_bytes = bytes;
+    reservation->staging_wanted_bytes = bytes;
     if (queue->is_short)
-        return fake_wait(queue, room, QUEUE_WAITS_STAGING);
-    room->staged_bytes += bytes;
+        return fake_wait(queue, reservation, QUEUE_WAITS_STAGING);
+    reservation->staged_bytes += bytes;
     queue->staged_bytes += bytes;
     return true;
 }
 
-void queue_leave_staging(struct queue *queue, struct queue_reservation *room)
+void queue_leave_staging(struct queue *queue, struct queue_reservation *reservation)
 {
-    queue->staged_bytes -= room->staged_bytes;
-    room->staged_bytes = 0;
+    queue->staged_bytes -= reservation->staged_bytes;
+    reservation->staged_bytes = 0;
 }
 
-bool queue_stop_waiting(struct queue *queue, struct queue_reservation *room)
+bool queue_stop_waiting(struct queue *queue, struct queue_reservation *reservation)
 {
-    bool waited = queue->waiting == room;
+    bool waited = queue->waiting == reservation;
     if (waited)
         queue->waiting = NULL;
     return waited;
 }
 
-/* Gives the room that waits what it waits for. */
+/* Gives the reservation that waits what it waits for. */
 static inline void fake_give_room(struct queue *queue)
 {
-    struct queue_reservation *room = queue->waiting;
-    assert_non_null(room);
+    struct queue_reservation *reservation = queue->waiting;
+    assert_non_null(reservation);
     queue->waiting = NULL;
-    if (room->waits == QUEUE_WAITS_WHOLE)
-        assert_true(fake_count(queue, room, room->need_bytes - room->held_bytes));
-    if (room->waits == QUEUE_WAITS_STAGING) {
-        room->staged_bytes += room->staging_wanted_bytes;
-        queue->staged_bytes += room->staging_wanted_bytes;
+    if (reservation->waits == QUEUE_WAITS_WHOLE)
+        assert_true(
+            fake_count(queue, reservation, reservation->need_bytes - reservation->held_bytes));
+    if (reservation->waits == QUEUE_WAITS_STAGING) {
+        reservation->staged_bytes += reservation->staging_wanted_bytes;
+        queue->staged_bytes += reservation->staging_wanted_bytes;
     }
-    room->waits = QUEUE_WAITS_NOT;
-    room->on_room(room);
+    reservation->waits = QUEUE_WAITS_NOT;
+    reservation->on_room(reservation);
 }
 
-enum error queue_enter(struct queue *queue, struct queue_reservation *room, struct failure *failure)
+enum error queue_enter(struct queue *queue, struct queue_reservation *reservation,
+                       struct failure *failure)
 {
-    assert_int_equal(room->client, 5);
-    assert_true(room->sure_bytes <= room->need_bytes);
-    assert_true(room->account == NULL || room->arrived_ns != 0);
+    assert_int_equal(reservation->client, 5);
+    assert_true(reservation->sure_bytes <= reservation->need_bytes);
+    assert_true(reservation->account == NULL || reservation->arrived_ns != 0);
     if (queue->enter_error != ERROR_NONE) {
         failure_set(failure, queue->enter_error, "no entry");
         failure->retry_after_s = queue->retry_after_s;
         return queue->enter_error;
     }
-    if (!queue->is_short && room->need_bytes <= QUEUE_RESERVATION_SMALL)
-        (void)fake_count(queue, room, room->need_bytes);
+    if (!queue->is_short && reservation->need_bytes <= QUEUE_RESERVATION_SMALL)
+        (void)fake_count(queue, reservation, reservation->need_bytes);
     queue->entered++;
     return ERROR_NONE;
 }
 
-void queue_leave(struct queue *queue, struct queue_reservation *room)
+void queue_leave(struct queue *queue, struct queue_reservation *reservation)
 {
-    assert_ptr_not_equal(queue->waiting, room);
-    queue_leave_staging(queue, room);
-    queue_unreserve(queue, room, room->held_bytes);
+    assert_ptr_not_equal(queue->waiting, reservation);
+    queue_leave_staging(queue, reservation);
+    queue_unreserve(queue, reservation, reservation->held_bytes);
     queue->left++;
     assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);
     assert_true(queue->left <= queue->entered);

@@ -32,7 +32,8 @@ struct bench {
     struct engine_shared *shared, *spare_shared;
     struct queue_lane *lane, *spare;
     struct order *orders;
-    struct queue_reservation rooms[16]; /* of those who entered; a free one's entry is NULL */
+    struct queue_reservation
+        reservations[16]; /* of those who entered; a free one's entry is NULL */
 };
 
 static int completed;
@@ -124,23 +125,23 @@ static inline void submit(struct bench *bench, int index, int64_t n, int64_t bat
     submit_by(bench, index, "lu", n, batch);
 }
 
-/* By some room of the bed's. */
+/* By some reservation of the bed's. */
 static inline enum error enter(struct bench *bench, uint32_t client, struct failure *failure)
 {
     int i = 0;
-    while (bench->rooms[i].entry != NULL)
+    while (bench->reservations[i].entry != NULL)
         i++;
     assert_true(i < 16);
-    bench->rooms[i] = (struct queue_reservation){.client = client};
-    return queue_enter(bench->queue, &bench->rooms[i], failure);
+    bench->reservations[i] = (struct queue_reservation){.client = client};
+    return queue_enter(bench->queue, &bench->reservations[i], failure);
 }
 
 static inline void leave(struct bench *bench, uint32_t client)
 {
     int i = 0;
-    while (bench->rooms[i].entry == NULL || bench->rooms[i].client != client)
+    while (bench->reservations[i].entry == NULL || bench->reservations[i].client != client)
         i++;
-    queue_leave(bench->queue, &bench->rooms[i]);
+    queue_leave(bench->queue, &bench->reservations[i]);
 }
 
 /* The oldest batch in the given state on a lane kind, or NULL. */

@@ -32,30 +32,30 @@ static void close_site(struct site *site)
     bench_close(&site->bench);
 }
 
-static enum error come(struct site *site, struct queue_reservation *room, int64_t need_bytes,
+static enum error come(struct site *site, struct queue_reservation *reservation, int64_t need_bytes,
                        int64_t sure_bytes)
 {
     static uint32_t address; /* a new one each time */
-    *room = (struct queue_reservation){.client = ++address,
-                                       .account = site->account,
-                                       .arrived_ns = site->now_ns,
-                                       .need_bytes = need_bytes,
-                                       .sure_bytes = sure_bytes};
-    return queue_enter(site->bench.queue, room, &site->failure);
+    *reservation = (struct queue_reservation){.client = ++address,
+                                              .account = site->account,
+                                              .arrived_ns = site->now_ns,
+                                              .need_bytes = need_bytes,
+                                              .sure_bytes = sure_bytes};
+    return queue_enter(site->bench.queue, reservation, &site->failure);
 }
 
-static void go(struct site *site, struct queue_reservation *room)
+static void go(struct site *site, struct queue_reservation *reservation)
 {
-    queue_leave(site->bench.queue, room);
+    queue_leave(site->bench.queue, reservation);
 }
 
 /* Comes and goes at once; the quota of requests is not touched. */
 static enum error pass(struct site *site)
 {
-    struct queue_reservation room;
-    enum error error = come(site, &room, 0, 0);
+    struct queue_reservation reservation;
+    enum error error = come(site, &reservation, 0, 0);
     if (error == ERROR_NONE)
-        go(site, &room);
+        go(site, &reservation);
     return error;
 }
 
@@ -455,8 +455,8 @@ static void test_metrics(void **state)
     queue_account_answered(odd, 429, 10, 20);
     queue_account_answered(odd, 413, 1, 2);
     queue_account_inverted(odd, 7);
-    struct queue_reservation room;
-    assert_int_equal(come(&site, &room, 10, 10), ERROR_NONE);
+    struct queue_reservation reservation;
+    assert_int_equal(come(&site, &reservation, 10, 10), ERROR_NONE);
     queue_accounts_show(site.bench.queue);
     struct text page;
     text_init(&page, 1 << 20);
@@ -469,7 +469,7 @@ static void test_metrics(void **state)
         assert_int_equal(at[strlen(lines[i])], '\n');
     }
     text_free(&page);
-    go(&site, &room);
+    go(&site, &reservation);
     close_site(&site);
 }
 

@@ -6,13 +6,13 @@
 #define STAGING (1024 * KIB)
 
 struct guest {
-    struct queue_reservation room; /* first */
-    int calls;                     /* of on_room */
+    struct queue_reservation reservation; /* first */
+    int calls;                            /* of on_room */
 };
 
-static void on_room(struct queue_reservation *room)
+static void on_room(struct queue_reservation *reservation)
 {
-    ((struct guest *)room)->calls++;
+    ((struct guest *)reservation)->calls++;
 }
 
 static struct bench open_arena(int64_t client_bytes_max)
@@ -29,22 +29,22 @@ static struct bench open_arena(int64_t client_bytes_max)
 static void come(struct bench *bench, struct guest *guest, uint32_t client, int64_t need_bytes)
 {
     struct failure failure;
-    *guest =
-        (struct guest){.room = {.client = client, .need_bytes = need_bytes, .on_room = on_room}};
-    assert_int_equal(queue_enter(bench->queue, &guest->room, &failure), ERROR_NONE);
+    *guest = (struct guest){
+        .reservation = {.client = client, .need_bytes = need_bytes, .on_room = on_room}};
+    assert_int_equal(queue_enter(bench->queue, &guest->reservation, &failure), ERROR_NONE);
 }
 
 static bool take(struct bench *bench, struct guest *guest)
 {
-    return queue_take(bench->queue, &guest->room);
+    return queue_take(bench->queue, &guest->reservation);
 }
 
 static void go(struct bench *bench, struct guest *guest)
 {
-    queue_leave(bench->queue, &guest->room);
+    queue_leave(bench->queue, &guest->reservation);
 }
 
-/* A small room has all from the start, a large one nothing until it asks. */
+/* A small reservation has all from the start, a large one nothing until it asks. */
 static void test_small_and_large(void **state)
 {
     (void)state;
@@ -52,10 +52,10 @@ static void test_small_and_large(void **state)
     struct guest small, large;
     come(&bench, &small, 1, QUEUE_RESERVATION_SMALL);
     come(&bench, &large, 2, QUEUE_RESERVATION_SMALL + 1);
-    assert_int_equal(small.room.held_bytes, QUEUE_RESERVATION_SMALL);
-    assert_int_equal(large.room.held_bytes, 0);
+    assert_int_equal(small.reservation.held_bytes, QUEUE_RESERVATION_SMALL);
+    assert_int_equal(large.reservation.held_bytes, 0);
     assert_true(take(&bench, &large));
-    assert_int_equal(large.room.held_bytes, QUEUE_RESERVATION_SMALL + 1);
+    assert_int_equal(large.reservation.held_bytes, QUEUE_RESERVATION_SMALL + 1);
     go(&bench, &small);
     go(&bench, &large);
     assert_int_equal(queue_pending(bench.queue), 0);
@@ -73,17 +73,19 @@ static void test_limits_change(void **state)
     for (int i = 0; i < 3; i++)
         come(&bench, &guests[i], (uint32_t)i % 2, KIB);
     guests[3] = (struct guest){0};
-    guests[3].room = (struct queue_reservation){.client = 0, .need_bytes = KIB, .on_room = on_room};
+    guests[3].reservation =
+        (struct queue_reservation){.client = 0, .need_bytes = KIB, .on_room = on_room};
     changed.requests_max = 3;
     queue_set_limits(bench.queue, &changed);
-    assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_FULL);
+    assert_int_equal(queue_enter(bench.queue, &guests[3].reservation, &failure), ERROR_FULL);
     changed.requests_max = 4;
     changed.client_requests_max = 2;
     queue_set_limits(bench.queue, &changed);
-    assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_CLIENT_QUOTA);
+    assert_int_equal(queue_enter(bench.queue, &guests[3].reservation, &failure),
+                     ERROR_CLIENT_QUOTA);
     changed.client_requests_max = 3;
     queue_set_limits(bench.queue, &changed);
-    assert_int_equal(queue_enter(bench.queue, &guests[3].room, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, &guests[3].reservation, &failure), ERROR_NONE);
     for (int i = 0; i < 4; i++)
         go(&bench, &guests[i]);
     bench_close(&bench);
@@ -120,7 +122,7 @@ static void test_all_of_the_arena(void **state)
     assert_int_equal(b.calls, 0);
     go(&bench, &a);
     assert_int_equal(b.calls, 1);
-    assert_int_equal(b.room.held_bytes, MAX);
+    assert_int_equal(b.reservation.held_bytes, MAX);
     assert_int_equal(atomic_load(queue_short_since_ns(bench.queue)), 0);
     go(&bench, &b);
     bench_close(&bench);
@@ -140,7 +142,7 @@ static void test_small_ones_overtake(void **state)
     int whole = 0;
     for (int i = 0; i < 200; i++) {
         come(&bench, &small[i], 3, QUEUE_RESERVATION_SMALL);
-        whole += small[i].room.held_bytes == QUEUE_RESERVATION_SMALL;
+        whole += small[i].reservation.held_bytes == QUEUE_RESERVATION_SMALL;
     }
     assert_int_equal(whole, MAX / 4 / QUEUE_RESERVATION_SMALL);
     go(&bench, &running);
@@ -195,7 +197,7 @@ static void test_above_the_share(void **state)
     come(&bench, &small, 3, KIB);
     go(&bench, &small); /* a chance, which is not for it */
     assert_int_equal(wants.calls, 0);
-    assert_true(queue_stop_waiting(bench.queue, &other.room));
+    assert_true(queue_stop_waiting(bench.queue, &other.reservation));
     assert_int_equal(wants.calls, 1);
     go(&bench, &other);
     go(&bench, &wants);
@@ -214,13 +216,13 @@ static void test_stopping(void **state)
     come(&bench, &behind, 3, MAX / 2);
     assert_false(take(&bench, &waiting));
     assert_false(take(&bench, &behind));
-    assert_true(queue_stop_waiting(bench.queue, &waiting.room));
-    assert_false(queue_stop_waiting(bench.queue, &waiting.room));
+    assert_true(queue_stop_waiting(bench.queue, &waiting.reservation));
+    assert_false(queue_stop_waiting(bench.queue, &waiting.reservation));
     go(&bench, &waiting);
     assert_int_equal(behind.calls, 0);
     go(&bench, &running);
     assert_int_equal(behind.calls, 1);
-    assert_false(queue_stop_waiting(bench.queue, &behind.room));
+    assert_false(queue_stop_waiting(bench.queue, &behind.reservation));
     go(&bench, &behind);
     assert_int_equal(waiting.calls, 0);
     bench_close(&bench);
@@ -235,14 +237,16 @@ static void test_reserve(void **state)
     struct failure failure;
     come(&bench, &a, 1, KIB);
     come(&bench, &b, 2, KIB);
-    assert_int_equal(queue_reserve(bench.queue, &a.room, MAX - 2 * KIB, &failure), ERROR_NONE);
-    assert_int_equal(queue_reserve(bench.queue, &b.room, 1, &failure), ERROR_FULL);
-    assert_false(queue_await_piece(bench.queue, &b.room));
-    queue_unreserve(bench.queue, &a.room, KIB);
+    assert_int_equal(queue_reserve(bench.queue, &a.reservation, MAX - 2 * KIB, &failure),
+                     ERROR_NONE);
+    assert_int_equal(queue_reserve(bench.queue, &b.reservation, 1, &failure), ERROR_FULL);
+    assert_false(queue_await_piece(bench.queue, &b.reservation));
+    queue_unreserve(bench.queue, &a.reservation, KIB);
     assert_int_equal(b.calls, 1);
-    assert_int_equal(queue_reserve(bench.queue, &b.room, KIB, &failure), ERROR_NONE);
-    queue_unreserve(bench.queue, &a.room, KIB);
-    assert_true(queue_await_piece(bench.queue, &b.room)); /* something was given back since */
+    assert_int_equal(queue_reserve(bench.queue, &b.reservation, KIB, &failure), ERROR_NONE);
+    queue_unreserve(bench.queue, &a.reservation, KIB);
+    assert_true(
+        queue_await_piece(bench.queue, &b.reservation)); /* something was given back since */
     go(&bench, &a);
     go(&bench, &b);
     bench_close(&bench);
@@ -257,23 +261,23 @@ static void test_staging(void **state)
     for (int i = 0; i < 3; i++)
         come(&bench, &greedy[i], 1, MAX);
     come(&bench, &other, 2, MAX);
-    assert_true(queue_take_staging(bench.queue, &greedy[0].room, STAGING / 8));
-    assert_true(queue_take_staging(bench.queue, &greedy[1].room, STAGING / 8));
-    assert_false(queue_take_staging(bench.queue, &greedy[2].room, STAGING / 8));
-    assert_true(queue_take_staging(bench.queue, &other.room, STAGING / 2));
-    queue_leave_staging(bench.queue, &greedy[0].room);
+    assert_true(queue_take_staging(bench.queue, &greedy[0].reservation, STAGING / 8));
+    assert_true(queue_take_staging(bench.queue, &greedy[1].reservation, STAGING / 8));
+    assert_false(queue_take_staging(bench.queue, &greedy[2].reservation, STAGING / 8));
+    assert_true(queue_take_staging(bench.queue, &other.reservation, STAGING / 2));
+    queue_leave_staging(bench.queue, &greedy[0].reservation);
     assert_int_equal(greedy[2].calls, 1);
-    assert_int_equal(greedy[2].room.staged_bytes, STAGING / 8);
-    assert_false(queue_take_staging(bench.queue, &greedy[0].room, STAGING));
+    assert_int_equal(greedy[2].reservation.staged_bytes, STAGING / 8);
+    assert_false(queue_take_staging(bench.queue, &greedy[0].reservation, STAGING));
     go(&bench, &other);
     assert_int_equal(greedy[0].calls, 0);
-    assert_true(queue_stop_waiting(bench.queue, &greedy[0].room));
+    assert_true(queue_stop_waiting(bench.queue, &greedy[0].reservation));
     for (int i = 0; i < 3; i++)
         go(&bench, &greedy[i]);
     bench_close(&bench);
 }
 
-/* ---- No room waits for ever ---- */
+/* ---- None waits for ever ---- */
 
 #define CROWD 40
 
@@ -285,8 +289,8 @@ static int64_t random_below(int64_t bound)
     return (int64_t)((random_state >> 33) % (uint64_t)bound);
 }
 
-/* Random rooms in random order. A room that has its part of the arena ends some time. A long time
- * in which nothing happens would be a deadlock. */
+/* Random reservations in random order. One that has its part of the arena ends some time. A long
+ * time in which nothing happens would be a deadlock. */
 static void test_no_room_waits_for_ever(void **state)
 {
     (void)state;
@@ -302,17 +306,18 @@ static void test_no_room_waits_for_ever(void **state)
         for (int idle = 0, left = CROWD; left > 0; idle++) {
             assert_true(idle < 100 * CROWD);
             int i = (int)random_below(CROWD);
-            struct queue_reservation *room = &guests[i].room;
+            struct queue_reservation *reservation = &guests[i].reservation;
             if (waits[i] && guests[i].calls > 0) {
                 waits[i] = false;
                 guests[i].calls = 0;
             }
             if (ended[i] || waits[i])
                 continue;
-            if (room->held_bytes < room->need_bytes) {
+            if (reservation->held_bytes < reservation->need_bytes) {
                 int64_t staged = 1 + random_below(STAGING / 4);
-                waits[i] = room->staged_bytes == 0 ? !queue_take_staging(bench.queue, room, staged)
-                                                   : !take(&bench, &guests[i]);
+                waits[i] = reservation->staged_bytes == 0
+                               ? !queue_take_staging(bench.queue, reservation, staged)
+                               : !take(&bench, &guests[i]);
                 idle = 0;
                 continue;
             }

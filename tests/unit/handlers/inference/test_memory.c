@@ -10,9 +10,9 @@ static struct queue queue;
 static struct item_memory memory;
 static int rooms_made;
 
-static void on_room(struct queue_reservation *room)
+static void on_room(struct queue_reservation *reservation)
 {
-    assert_ptr_equal(room, &memory.room);
+    assert_ptr_equal(reservation, &memory.reservation);
     rooms_made++;
 }
 
@@ -22,18 +22,18 @@ static void begin(int64_t length, int64_t lead, int64_t more_bytes)
     struct failure failure;
     memset(&memory, 0, sizeof memory);
     handlers__memory_init(&memory, arena, &queue);
-    memory.room.client = 5;
-    memory.room.on_room = on_room;
+    memory.reservation.client = 5;
+    memory.reservation.on_room = on_room;
     assert_int_equal(handlers__memory_plan(&memory, length, lead, more_bytes, &failure),
                      ERROR_NONE);
-    memory.room.need_bytes = memory.body_whole;
-    assert_int_equal(queue_enter(&queue, &memory.room, &failure), ERROR_NONE);
+    memory.reservation.need_bytes = memory.body_whole;
+    assert_int_equal(queue_enter(&queue, &memory.reservation, &failure), ERROR_NONE);
 }
 
 static void end(void)
 {
     handlers__memory_free(&memory);
-    queue_leave(&queue, &memory.room);
+    queue_leave(&queue, &memory.reservation);
     assert_int_equal(arena_used_bytes(arena), 0);
     assert_int_equal(queue.reserved_bytes, 0);
     assert_int_equal(queue.staged_bytes, 0);
