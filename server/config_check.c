@@ -64,6 +64,8 @@ enum error config_check(struct config *config, struct failure *failure)
     if (error == ERROR_NONE)
         error = check_tls(config, failure);
     if (error == ERROR_NONE)
+        error = site_check_hosts(&config->allowed_hosts, failure);
+    if (error == ERROR_NONE)
         error = site_check_origins(&config->cors_origins, failure);
     if (error == ERROR_NONE)
         error = proxy_list_read(&config->proxy_protocol, &config->proxies, failure);

@@ -66,6 +66,27 @@ static const char *find(const struct option_list *list, struct piece piece)
     return NULL;
 }
 
+/* What stands in a Host field without its port: a name, or an address, IPv6 in brackets. */
+static bool is_host(const char *text)
+{
+    static const char name[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";
+    bool ipv6 = text[0] == '[';
+    size_t length = strspn(text + ipv6, ipv6 ? "0123456789abcdefABCDEF:." : name);
+    return length > 0 && strcmp(text + ipv6 + length, ipv6 ? "]" : "") == 0;
+}
+
+enum error site_check_hosts(const struct option_list *hosts, struct failure *failure)
+{
+    for (int i = 0; i < hosts->count; i++)
+        if (!is_host(hosts->items[i]))
+            return failure_set(failure, ERROR_BAD_OPTION,
+                               "--allowed-hosts \"%.80s\" is not allowed; give a name or an "
+                               "address, as matrices.example or [fd00::1], without scheme, port, "
+                               "path and wildcard.",
+                               hosts->items[i]);
+    return ERROR_NONE;
+}
+
 enum error site_check_origins(const struct option_list *origins, struct failure *failure)
 {
     static const char plain[] =
@@ -118,7 +139,7 @@ enum error site_check(const struct site_rules *rules, const struct site_claims *
         *listed = find(rules->origins, origin);
     if (foreign && *listed == NULL) {
         *why = "Pages of other sites are not served; the Origin field names another site than the "
-               "Host field.";
+               "Host field, and --cors-origins of the service does not list it.";
         return ERROR_FORBIDDEN;
     }
     struct piece from = value_of(claims->fetch_site);

@@ -38,6 +38,9 @@ struct site_claims {
     bool any_host; /* served under any Host */
 };
 
+/* BAD_OPTION for what no Host field holds besides its port, and so would never match. */
+ERROR_MUST_CHECK enum error site_check_hosts(const struct option_list *hosts,
+                                             struct failure *failure);
 /* BAD_OPTION for what is no origin. */
 ERROR_MUST_CHECK enum error site_check_origins(const struct option_list *origins,
                                                struct failure *failure);

@@ -117,9 +117,11 @@ def test_preflight(daemon):
     assert "Origin" in plain.headers("Vary")
 
 
-def test_bad_origins_are_refused():
-    result = run_once("--cors-origins", "https://app.example/")
-    assert result.returncode == 2 and "--cors-origins" in result.stderr, result
+@pytest.mark.parametrize("option, value", [
+    ("--cors-origins", "https://app.example/"), ("--allowed-hosts", "app.example:8000")])
+def test_what_would_never_match_is_refused(option, value):
+    result = run_once(option, value)
+    assert result.returncode == 2 and f'{option} "{value}"' in result.stderr, result
 
 
 @pytest.mark.parametrize("path, fields", [

@@ -138,11 +138,45 @@ static void test_origins(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    enum error error;
+} names[] = {
+    {"matrices.example", ERROR_NONE},
+    {"Node_1", ERROR_NONE},
+    {"10.0.0.7", ERROR_NONE},
+    {"[fd00::1]", ERROR_NONE},
+    {"a.example:8000", ERROR_BAD_OPTION},
+    {"https://a.example", ERROR_BAD_OPTION},
+    {"a.example/", ERROR_BAD_OPTION},
+    {"*.example", ERROR_BAD_OPTION},
+    {"fd00::1", ERROR_BAD_OPTION},
+    {"[fd00::1]:8000", ERROR_BAD_OPTION},
+    {"[fd00::1", ERROR_BAD_OPTION},
+    {"[]", ERROR_BAD_OPTION},
+};
+
+static void test_hosts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char copy[64], *items[] = {copy};
+        const struct option_list one = {items, 1};
+        struct failure failure = {0};
+        snprintf(copy, sizeof copy, "%s", names[i].text);
+        if (site_check_hosts(&one, &failure) != names[i].error)
+            fail_msg("%s", names[i].text);
+        if (names[i].error != ERROR_NONE)
+            assert_non_null(strstr(failure.detail, copy));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
