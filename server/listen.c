@@ -205,7 +205,8 @@ static enum error open_unix(int count, struct listen *sockets, struct failure *f
     }
     sockets->fds[sockets->count++] = fd;
     sockets->socket_file = look_at(path);
-    if (listen(fd, BACKLOG) != 0)
+    /* The folder decides who may connect, not the umask of who started the daemon. */
+    if (chmod(path, 0666) != 0 || listen(fd, BACKLOG) != 0)
         return cannot(path, failure);
     while (sockets->count < count) {
         int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -258,9 +259,9 @@ void listen_close(struct listen *sockets)
     listen_remove(&sockets->socket_file, sockets->address.path);
 }
 
-static enum error cannot_write(const char *why, struct failure *failure)
+static enum error cannot_write(const char *path, const char *why, struct failure *failure)
 {
-    return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s", why);
+    return failure_set(failure, ERROR_INTERNAL, "cannot write the port file %.200s: %s", path, why);
 }
 
 enum error listen_write_port(int port, const char *path, struct listen_file *written,
@@ -270,18 +271,18 @@ enum error listen_write_port(int port, const char *path, struct listen_file *wri
     struct stat target;
     int length = snprintf(temporary, sizeof temporary, "%s.new", path);
     if (length < 0 || (size_t)length >= sizeof temporary)
-        return cannot_write("its path is too long", failure);
+        return cannot_write(path, "its path is too long", failure);
     if (lstat(path, &target) == 0 && S_ISLNK(target.st_mode))
-        return cannot_write("it is a symbolic link", failure);
+        return cannot_write(path, "it is a symbolic link", failure);
     unlink(temporary); /* of a daemon that was killed */
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
-        return cannot_write(strerror(errno), failure);
+        return cannot_write(path, strerror(errno), failure);
     bool good = dprintf(fd, "%d\n", port) > 0;
     good &= close(fd) == 0;
     struct listen_file made = look_at(temporary); /* a rename changes none of it */
     if (!good || rename(temporary, path) != 0)
-        return cannot_write(strerror(errno), failure);
+        return cannot_write(path, strerror(errno), failure);
     *written = made;
     return ERROR_NONE;
 }

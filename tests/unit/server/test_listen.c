@@ -127,8 +127,11 @@ static void test_unix(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(text, sizeof text, "unix:%s/socket", folder);
     assert_int_equal(listen_parse(text, &address, NULL), ERROR_NONE);
+    umask(077);
     assert_int_equal(listen_open(&address, 2, &first, &failure), ERROR_NONE);
     assert_int_equal(first.port, 0);
+    assert_int_equal(lstat(address.path, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0666);
 
     /* Somebody answers: the file is left alone. */
     assert_int_equal(listen_open(&address, 1, &second, &failure), ERROR_INTERNAL);
