@@ -42,7 +42,8 @@ struct option_row {
     enum option_kind kind;
     size_t offset;           /* of the field in the configuration struct */
     const char *initial;     /* default, as a user would write it; NULL for TEXT, LIST: none */
-    int64_t min, max;        /* bounds of INT, BYTES, DURATION, in the field's unit, inclusive */
+    int64_t min, max;        /* bounds of INT, BYTES, DURATION, in the field's unit, inclusive;
+                              * max of LIST: texts, 0: OPTION_LIST_MAX */
     const char *choices;     /* "json|text" for CHOICE */
     const char *placeholder; /* "HOST:PORT" in --help */
     const char *help;        /* one sentence or two */

@@ -148,7 +148,14 @@ static bool has_control(const char *text)
     return false;
 }
 
-static enum error read_list(const char *value, struct option_list *list)
+/* Texts in a list of that row. */
+static int list_max(const struct option_row *row)
+{
+    return row->max > 0 ? (int)row->max : OPTION_LIST_MAX;
+}
+
+static enum error read_list(const struct option_row *row, const char *value,
+                            struct option_list *list)
 {
     assert(list->count == 0);
     if (has_control(value))
@@ -160,7 +167,7 @@ static enum error read_list(const char *value, struct option_list *list)
         size_t length = strcspn(part, ","), bytes = length;
         while (bytes > 0 && part[bytes - 1] == ' ')
             bytes--;
-        if (bytes == 0 || list->count == OPTION_LIST_MAX) {
+        if (bytes == 0 || list->count == list_max(row)) {
             error = ERROR_BAD_OPTION;
             break;
         }
@@ -211,7 +218,7 @@ enum error option__read(const struct option_row *row, const char *value, void *c
         *(char **)field = copy;
         return ERROR_NONE;
     case OPTION_LIST:
-        return read_list(value, field);
+        return read_list(row, value, field);
     }
     assert(!"an option's kind");
     return ERROR_INTERNAL;
@@ -324,7 +331,7 @@ void option__allowed(const struct option_row *row, struct text *text)
         break;
     case OPTION_LIST:
         text_printf(text, "%s, or up to %d of them with commas between",
-                    row->placeholder != NULL ? row->placeholder : "a text", OPTION_LIST_MAX);
+                    row->placeholder != NULL ? row->placeholder : "a text", list_max(row));
         break;
     }
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/engine.h"
+#include "server/listeners.h"
 
 #define FIELD(name) offsetof(struct config, name)
 #define S(seconds) ((int64_t)(seconds)*INT64_C(1000000000))
@@ -26,6 +27,7 @@ static const struct option_row rows[] = {
      .kind = OPTION_LIST,
      .offset = FIELD(listen),
      .initial = "127.0.0.1:8000",
+     .max = LISTENERS_MAX - 1,
      .placeholder = "HOST:PORT|unix:PATH",
      .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, "
              "[::]:8000 for every address of both families, or a unix socket. May be given several "

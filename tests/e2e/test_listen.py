@@ -57,6 +57,8 @@ def test_variable_and_file_name_several(tmp_path):
     assert "\nlisten = 127.0.0.1:8000,[::1]:8001,unix:/run/x\n" in result.stdout
     result = run_once("--print-config", env={"INVERTD_LISTEN": "127.0.0.1:1,127.0.0.1:2"})
     assert "\nlisten = 127.0.0.1:1,127.0.0.1:2\n" in result.stdout
+    result = run_once("--listen", ",".join(["127.0.0.1:0"] * 17))
+    assert result.returncode == 2 and "up to 16 of them" in result.stderr, result
 
 
 @needs_ipv6
