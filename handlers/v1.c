@@ -47,11 +47,16 @@ static enum error read_content_type(const char *value, enum proto_format *format
         return ERROR_NONE;
     }
     static const char raw[] = "application/octet-stream";
-    bool is_raw = length == sizeof raw - 1 && strncasecmp(raw, value, length) == 0;
+    static const char form[] = "multipart/form-data";
+    const char *hint = "";
+    if (length == sizeof raw - 1 && strncasecmp(raw, value, length) == 0)
+        hint = " Raw binary is taken by /v2/models/METHOD/infer.";
+    else if (length == sizeof form - 1 && strncasecmp(form, value, length) == 0)
+        hint = " Send the file itself, not a form with it: curl --data-binary @FILE.";
     return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
                        "Send application/x-npy, application/x-npz or application/json, or no "
                        "Content-Type.%s",
-                       is_raw ? " Raw binary is taken by /v2/models/METHOD/infer." : "");
+                       hint);
 }
 
 struct method_search {

@@ -205,7 +205,7 @@ enum error proto__npy_read(const unsigned char *bytes, int64_t length, struct pr
     struct cursor c = {.npy = npy, .failure = failure};
     memset(npy, 0, sizeof *npy);
     if (length < 10 || memcmp(bytes, "\x93NUMPY", MAGIC_BYTES) != 0)
-        return malformed(&c, "it does not begin as NPY files do");
+        return malformed(&c, "it does not begin as NPY files do (with curl use --data-binary)");
     int major = bytes[6];
     if (major < 1 || major > 3 || bytes[7] != 0)
         return malformed(&c, "its version is not 1.0, 2.0 or 3.0 (with curl use --data-binary)");

@@ -67,11 +67,10 @@ enum error listeners_check_closed(const struct listeners *listeners, struct fail
         if (listen_reach_of(&row->address) == LISTEN_REACH_NETWORK)
             return failure_set(
                 failure, ERROR_BAD_OPTION,
-                "--%s \"%.48s\" would let everyone on the network in. Let in clients "
-                "with tokens: invertd --%s %.48s --token-file FILE (invertd "
-                "--new-token NAME makes a line of it); or with certificates "
-                "(--tls-client-ca). Where a gateway guards it, give --open. Or "
-                "listen on 127.0.0.1 or a unix socket.",
+                "--%s \"%.48s\" would let everyone on the network in. Ask for tokens: "
+                "invertd --%s %.48s --token-file FILE (line 2 of invertd --new-token NAME goes "
+                "there); or for certificates (--tls-client-ca). Give --open where a gateway "
+                "guards it. Or listen on 127.0.0.1 or a unix socket.",
                 flag, row->text, flag, row->text);
     }
     return ERROR_NONE;

@@ -14,7 +14,9 @@
 #define RATE_MAX 1000000000
 #define DEVICE_NS_MAX INT64_C(1000000000000) /* of a thousand devices */
 
-#define SHAPE "a line is NAME ROLE[,ROLE...] sha256:HEX [quota=value ...]"
+#define SHAPE                                                                                      \
+    "a line is NAME ROLE[,ROLE...] sha256:HEX [quota=value ...], as the second "                   \
+    "of the two that invertd --new-token NAME prints"
 #define NAME_RULE                                                                                  \
     "the name takes 1 to 64 letters, digits and . _ - @, the first a letter or a digit"
 #define ROLES_RULE "the roles are " CLIENT_ROLE_WORDS ", with commas between, each once"

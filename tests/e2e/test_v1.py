@@ -406,6 +406,13 @@ def test_other_types_are_415(client):
     assert_problem(client.invert(b"1 2 3", None), 415)
 
 
+def test_what_curl_makes_of_a_file_is_explained(client):
+    """-F sends a form around it, -d ends it at its first NUL."""
+    assert_problem(client.invert(b"--b", "multipart/form-data; boundary=b"), 415, "--data-binary")
+    begin = codec.npy(np.eye(2)).partition(b"\0")[0]
+    assert_problem(client.invert(begin, CURL_DEFAULT), 400, "--data-binary")
+
+
 def test_wrong_path_and_verb(daemon):
     assert_problem(daemon.post("/v1/nothing", b"{}"), 404)
     answer = daemon.get("/v1/invert")
