@@ -1,20 +1,22 @@
-"""The examples of README.md, docs/guide.md and docs/residuals.md work.
+"""The examples of README.md and of the pages in docs/ work.
 
-Each fenced block runs as it is against the shared daemon, whose address replaces localhost:8000.
-Blocks that build, install or start something are left out.
+Each fenced block runs as it is. Those of the first pages talk to the shared daemon, whose address
+replaces localhost:8000; blocks that build or install something are left out. Those of the pages
+about listening and access start daemons of their own.
 """
 
 import json
 import math
 import os
 import re
+import socket
 import subprocess
 import sys
 
 import numpy
 import pytest
 
-from harness.settings import ROOT, scaled_timeout
+from harness.settings import DAEMON, ROOT, scaled_timeout
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 ADDRESS = "localhost:8000"
@@ -28,7 +30,8 @@ def blocks(page, language):
     text = (ROOT / page).read_text()
     found = [block for kind, block in BLOCK.findall(text) if kind == language]
     return [block for block in found
-            if language != "sh" or ADDRESS in block and "sudo" not in block]
+            if language != "sh" or ADDRESS in block and "sudo" not in block
+            or "build/invertd" in block and "curl" in block]
 
 
 def run(daemon, folder, *command):
@@ -85,6 +88,27 @@ def test_shell_examples(page, daemon, tmp_path):
 def test_python_examples(page, daemon, tmp_path):
     printed = run_python(daemon, tmp_path, page)
     assert float(printed[0].split()[0]) < 1e-9    # the residual of the first example
+
+
+@pytest.mark.parametrize("page, count", [("docs/listening.md", 4), ("docs/access.md", 1)])
+def test_examples_that_start_a_daemon(page, count, tmp_path):
+    """They share a folder, as a reader's shell would, but no port: the daemons before may drain."""
+    scripts = [script for script in blocks(page, "sh") if "build/invertd" in script]
+    assert len(scripts) == count
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("INVERTD_")}
+    for script in scripts:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        script = script.replace("8000", port).replace("build/invertd", str(DAEMON))
+        assert script.endswith("kill $!\n")
+        # A curl that gets an error status ends the script.
+        script = f"curl() {{ command curl -sS --fail-with-body \"$@\"; }}\n{script}wait $!\n"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, stdin=subprocess.DEVNULL,
+            env={**environment, "INVERTD_LISTEN": f"127.0.0.1:{port}"}, capture_output=True,
+            text=True, timeout=scaled_timeout(40), check=False)
+        assert done.returncode == 0, (script, done.stdout, done.stderr)
+        assert '"methods"' in done.stdout or '"inverse"' in done.stdout, done.stdout
 
 
 def test_the_chain_of_updates_stays_accurate(daemon, tmp_path):
