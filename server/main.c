@@ -24,7 +24,6 @@
 #include "server/descriptors.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
-#include "server/engines/spawner.h"
 #include "server/http/access.h"
 #include "server/http/request_log.h"
 #include "server/http/tls.h"
@@ -180,7 +179,7 @@ static void size_arena(struct config *config)
 {
     char path[ENGINE_PATH_MAX];
     struct failure failure;
-    bool has_engine = engine_command_find(config->engine_cuda_path, "invertd-cuda", "", path,
+    bool has_engine = engine_command_find(config->engine_cuda_path, ENGINE_CUDA_PROGRAM, "", path,
                                           &failure) == ERROR_NONE;
     int64_t memory_bytes = machine_memory_bytes();
     config->arena_size_bytes =
@@ -509,7 +508,8 @@ int main(int argc, char **argv)
         return print_token(argv + 1);
     if (task != CONFIG_SERVE)
         return print(&daemon.config, task);
-    if (spawner_create(&daemon.spawner, &failure) != ERROR_NONE) {
+    if (engine_command_make_spawner(daemon.config.engine_path, daemon.config.engine_cuda_path,
+                                    daemon.config.cpu, &daemon.spawner, &failure) != ERROR_NONE) {
         config_free(&daemon.config);
         return complain(&failure, EXIT_TROUBLE);
     }

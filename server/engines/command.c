@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#define ENVIRONMENT_MAX 64
+
 /* ---- Arguments ---- */
 
 void engine_command_add(struct engine_command *command, const char *word)
@@ -31,20 +33,26 @@ void engine_command_add_flag(struct engine_command *command, const char *flag, c
 
 /* ---- Environment ---- */
 
+/* Allow-listed, NULL-terminated. Zeroed to begin with. */
+struct environment {
+    char *entries[ENVIRONMENT_MAX + 1];
+    int count;
+};
+
 static const char *const inherited_prefixes[] = {
     "CUDA_",          "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "TSAN_OPTIONS=",
     "UBSAN_OPTIONS=", "LSAN_OPTIONS=",    "NVIDIA_",       "TZ=",
 };
 
 /* Adds name followed by value. */
-static enum error environment_add(struct engine_environment *environment, const char *name,
+static enum error environment_add(struct environment *environment, const char *name,
                                   const char *value, struct failure *failure)
 {
-    if (environment->count == ENGINE_ENVIRONMENT_MAX)
+    if (environment->count == ENVIRONMENT_MAX)
         return failure_set(failure, ERROR_INTERNAL,
                            "more than %d environment variables are meant for the engines; unset "
                            "some of those that begin with CUDA_ or NVIDIA_",
-                           ENGINE_ENVIRONMENT_MAX);
+                           ENVIRONMENT_MAX);
     char *entry = NULL;
     if (asprintf(&entry, "%s%s", name, value) < 0)
         return failure_set(failure, ERROR_INTERNAL, "out of memory for the engines' environment");
@@ -60,8 +68,8 @@ static bool is_inherited(const char *entry)
     return false;
 }
 
-enum error engine_command_make_environment(const char *cpu, struct engine_environment *environment,
-                                           struct failure *failure)
+static enum error make_environment(const char *cpu, struct environment *environment,
+                                   struct failure *failure)
 {
     enum error error = environment_add(environment, "OPENBLAS_NUM_THREADS=", "1", failure);
     if (error == ERROR_NONE && cpu != NULL)
@@ -72,33 +80,35 @@ enum error engine_command_make_environment(const char *cpu, struct engine_enviro
     return error;
 }
 
-void engine_command_free_environment(struct engine_environment *environment)
+static void free_environment(struct environment *environment)
 {
     for (int i = 0; i < environment->count; i++)
         free(environment->entries[i]);
-    *environment = (struct engine_environment){0};
 }
 
 /* ---- Program ---- */
 
-static enum error in_own_folder(const char *name, char *path, struct failure *failure)
+/* false: this program does not know where it is itself. */
+static bool find_path(const char *given, const char *name, char path[ENGINE_PATH_MAX])
 {
+    if (given != NULL) {
+        snprintf(path, ENGINE_PATH_MAX, "%s", given);
+        return true;
+    }
     size_t length = ENGINE_PATH_MAX - strlen(name) - 1;
     if (uv_exepath(path, &length) != 0)
-        return failure_set(failure, ERROR_INTERNAL, "cannot find this program's own path");
+        return false;
     path[length] = '\0';
     char *slash = strrchr(path, '/');
     memcpy(slash != NULL ? slash + 1 : path, name, strlen(name) + 1);
-    return ERROR_NONE;
+    return true;
 }
 
 enum error engine_command_find(const char *given, const char *name, const char *option,
                                char path[ENGINE_PATH_MAX], struct failure *failure)
 {
-    if (given != NULL)
-        snprintf(path, ENGINE_PATH_MAX, "%s", given);
-    else if (in_own_folder(name, path, failure) != ERROR_NONE)
-        return ERROR_INTERNAL;
+    if (!find_path(given, name, path))
+        return failure_set(failure, ERROR_INTERNAL, "cannot find this program's own path");
     struct stat status;
     errno = 0;
     if (access(path, X_OK) == 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
@@ -108,4 +118,26 @@ enum error engine_command_find(const char *given, const char *name, const char *
                            "cannot run the engine %.200s: %s; --%s says where it is", path,
                            strerror(errno), option);
     return ERROR_NONE;
+}
+
+/* ---- The spawner ---- */
+
+enum error engine_command_make_spawner(const char *host_path, const char *cuda_path,
+                                       const char *cpu, struct spawner **spawner,
+                                       struct failure *failure)
+{
+    char host[ENGINE_PATH_MAX], cuda[ENGINE_PATH_MAX];
+    struct environment environment = {0};
+    const char *paths[3] = {NULL};
+    int count = 0;
+    if (find_path(host_path, ENGINE_HOST_PROGRAM, host))
+        paths[count++] = host;
+    if (find_path(cuda_path, ENGINE_CUDA_PROGRAM, cuda))
+        paths[count++] = cuda;
+    const struct spawner_rules rules = {paths, environment.entries};
+    enum error error = make_environment(cpu, &environment, failure);
+    if (error == ERROR_NONE)
+        error = spawner_create(&rules, spawner, failure);
+    free_environment(&environment);
+    return error;
 }

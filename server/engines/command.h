@@ -6,10 +6,12 @@
 #define SERVER_ENGINES_COMMAND_H
 
 #include "base/error.h"
+#include "server/engines/spawner.h"
 
 #define ENGINE_PATH_MAX 4096
 #define ENGINE_ARGUMENTS_MAX 16
-#define ENGINE_ENVIRONMENT_MAX 64
+#define ENGINE_HOST_PROGRAM "invertd-host"
+#define ENGINE_CUDA_PROGRAM "invertd-cuda"
 
 /* argv, NULL-terminated, of words that are borrowed. Zeroed to begin with. */
 struct engine_command {
@@ -22,22 +24,17 @@ struct engine_command {
 void engine_command_add(struct engine_command *command, const char *word);
 void engine_command_add_flag(struct engine_command *command, const char *flag, const char *value);
 
-/* Allow-listed, NULL-terminated. Zeroed to begin with. */
-struct engine_environment {
-    char *entries[ENGINE_ENVIRONMENT_MAX + 1];
-    int count;
-};
-
-/* cpu: forced OpenBLAS core name; NULL: detected. Free it on any error too. */
-ERROR_MUST_CHECK enum error engine_command_make_environment(const char *cpu,
-                                                            struct engine_environment *environment,
-                                                            struct failure *failure);
-void engine_command_free_environment(struct engine_environment *environment);
-
 /* The path of an engine's program: given, else `name` in this program's folder. NOT_FOUND: no
  * program is there; INTERNAL: it cannot be run. option: the flag that says where it is. */
 ERROR_MUST_CHECK enum error engine_command_find(const char *given, const char *name,
                                                 const char *option, char path[ENGINE_PATH_MAX],
                                                 struct failure *failure);
+
+/* The spawner, which starts the two engines' programs and no other, with an environment of listed
+ * variables. Paths: as given. cpu: forced OpenBLAS core name; NULL: detected. */
+ERROR_MUST_CHECK enum error engine_command_make_spawner(const char *host_path,
+                                                        const char *cuda_path, const char *cpu,
+                                                        struct spawner **spawner,
+                                                        struct failure *failure);
 
 #endif

@@ -167,7 +167,6 @@ static enum error spawn(struct engine_process *process, char **arguments, int co
     const struct spawner_program program = {
         .path = process->path,
         .arguments = arguments,
-        .environment = home->environment,
         .fds = {[ENGINE_FD_CONTROL] = control_child_fd,
                 [1] = -1,
                 [2] = STDERR_FILENO,

@@ -60,7 +60,6 @@ struct engine_process_home {
     uv_loop_t *loop;
     struct queue *queue;
     struct arena *arena;
-    char **environment; /* allow-listed, NULL-terminated */
     int event_fd;
     struct spawner *spawner;
     bool confine; /* engines shall confine themselves once they are up */

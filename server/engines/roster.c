@@ -82,11 +82,11 @@ static void set_up_role(struct roster *roster, const struct supervisor_options *
 static enum error find_programs(struct roster *roster, struct supervisor_options *options,
                                 struct failure *failure)
 {
-    enum error error = engine_command_find(options->host_path, "invertd-host", "engine-path",
+    enum error error = engine_command_find(options->host_path, ENGINE_HOST_PROGRAM, "engine-path",
                                            roster->host_path, failure);
     if (error != ERROR_NONE || !options->engines.cuda)
         return error;
-    error = engine_command_find(options->cuda_path, "invertd-cuda", "engine-cuda-path",
+    error = engine_command_find(options->cuda_path, ENGINE_CUDA_PROGRAM, "engine-cuda-path",
                                 roster->cuda_path, failure);
     bool needed = options->engines.must || options->cuda_path != NULL;
     if (error != ERROR_NOT_FOUND || needed)
@@ -110,9 +110,7 @@ enum error roster_make(struct roster *roster, struct supervisor_options *options
                        void (*on_ended)(struct engine_process *process), void *context,
                        struct failure *failure)
 {
-    enum error error = engine_command_make_environment(options->cpu, &roster->environment, failure);
-    if (error == ERROR_NONE)
-        error = find_programs(roster, options, failure);
+    enum error error = find_programs(roster, options, failure);
     if (error != ERROR_NONE)
         return error;
     write_numbers(roster, options);
@@ -120,7 +118,6 @@ enum error roster_make(struct roster *roster, struct supervisor_options *options
         .loop = options->loop,
         .queue = options->queue,
         .arena = options->arena,
-        .environment = roster->environment.entries,
         .event_fd = event_fd,
         .spawner = options->spawner,
         .confine = options->confine,
@@ -131,11 +128,6 @@ enum error roster_make(struct roster *roster, struct supervisor_options *options
     for (int id = 0; id < ROSTER_ROLES; id++)
         set_up_role(roster, options, (enum roster_id)id);
     return ERROR_NONE;
-}
-
-void roster_free(struct roster *roster)
-{
-    engine_command_free_environment(&roster->environment);
 }
 
 /* ---- Looking ---- */

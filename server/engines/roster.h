@@ -25,18 +25,16 @@ struct roster {
 
     /* Private: what the roles borrow. */
     struct engine_process_home home;
-    struct engine_environment environment;
     char host_path[ENGINE_PATH_MAX], cuda_path[ENGINE_PATH_MAX];
     char threads[16], scratch_max[24], device_memory_max[24];
 };
 
 /* Finds the engines' programs and fills in the table. Takes CUDA out of options->engines where its
- * program is not installed and --engine does not insist on it. To be freed on any error too. */
+ * program is not installed and --engine does not insist on it. */
 ERROR_MUST_CHECK enum error roster_make(struct roster *roster, struct supervisor_options *options,
                                         int event_fd,
                                         void (*on_ended)(struct engine_process *process),
                                         void *context, struct failure *failure);
-void roster_free(struct roster *roster);
 
 /* The role of the device's own engine, and its spare role `index`, below SUPERVISOR_SPARES_MAX. */
 struct role *roster_own(struct roster *roster, int device);

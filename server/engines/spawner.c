@@ -1,7 +1,7 @@
 /* server/engines/spawner.c: see spawner.h.
  *
- * A request is one message: how many arguments there are, then path, arguments and environment,
- * each with its zero, and a descriptor for each that is not /dev/null. The answer is one too: the
+ * A request is one message: path and arguments, each with its zero, and a descriptor for each that
+ * is not /dev/null. The answer is one too: the
  * pid, and errno where the program could not be run; then the pid is of a process that has ended.
  */
 #include "server/engines/spawner.h"
@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdalign.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 
 #include "base/descriptor.h"
 
-#define WORDS_MAX 512  /* arguments and environment, the two NULLs with them */
+#define WORDS_MAX 64   /* arguments, the NULL with them */
 #define EXIT_UNRUN 127 /* of a process that could not become the program */
 #define FDS_ABOVE 16   /* received descriptors are moved here, out of the way of 0 to 5 */
 #define NO_FD (-1)
@@ -33,13 +34,8 @@ struct spawner {
     int socket, pid;
 };
 
-struct head {
-    int32_t argument_count;
-    int32_t has_fd[SPAWNER_FDS_MAX];
-};
-
 struct request {
-    struct head head;
+    int32_t has_fd[SPAWNER_FDS_MAX];
     char words[SPAWNER_WORDS_MAX_BYTES];
 };
 
@@ -55,8 +51,21 @@ union rights {
     struct cmsghdr header;
 };
 
-/* fds[i]: -1 where the head says that there is none. */
-static ssize_t receive(int socket, struct request *request, int fds[SPAWNER_FDS_MAX])
+/* The descriptors of a message; -1 behind them. */
+static void take_fds(struct msghdr *message, int fds[SPAWNER_FDS_MAX])
+{
+    const struct cmsghdr *part = CMSG_FIRSTHDR(message);
+    size_t count = part != NULL ? (part->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+    assert(count <= SPAWNER_FDS_MAX); /* the room there was; the system closes the others */
+    for (size_t i = 0; i < SPAWNER_FDS_MAX; i++)
+        fds[i] = NO_FD;
+    if (count > 0)
+        memcpy(fds, CMSG_DATA(part), count * sizeof(int));
+}
+
+/* The bytes of the words; negative: there will be no more requests. given: in the order they came.
+ */
+static ssize_t receive(int socket, struct request *request, int given[SPAWNER_FDS_MAX])
 {
     union rights rights;
     struct iovec piece = {request, sizeof *request};
@@ -68,32 +77,43 @@ static ssize_t receive(int socket, struct request *request, int fds[SPAWNER_FDS_
     do
         bytes = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (bytes < 0 && errno == EINTR);
-    if (bytes < (ssize_t)sizeof request->head)
+    if (bytes <= 0)
         return -1;
-    const struct cmsghdr *part = CMSG_FIRSTHDR(&message);
-    size_t given = part != NULL ? (part->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-    for (size_t i = 0, next = 0; i < SPAWNER_FDS_MAX; i++) {
-        fds[i] = NO_FD;
-        if (request->head.has_fd[i] && next < given)
-            memcpy(&fds[i], CMSG_DATA(part) + next++ * sizeof(int), sizeof(int));
-    }
-    return bytes - (ssize_t)sizeof request->head;
+    take_fds(&message, given);
+    return bytes - (ssize_t)offsetof(struct request, words);
 }
 
-/* The strings that begin in words, as far as there are bytes; returns where the next one begins. */
-static char *cut(char *words, const char *end, int count, char **list)
+/* The request's strings, path first; false: they are none, or too many. */
+static bool cut(const struct request *request, ssize_t bytes, char *list[WORDS_MAX])
 {
-    for (int i = 0; i < count && words < end; i++) {
-        *list++ = words;
-        words += strlen(words) + 1;
-    }
-    *list = NULL;
-    return words;
+    char *word = (char *)(uintptr_t)request->words, *end = word + bytes;
+    int count = 0;
+    if (bytes <= 0 || end[-1] != '\0')
+        return false;
+    for (; word < end && count < WORDS_MAX - 1; word += strlen(word) + 1)
+        list[count++] = word;
+    list[count] = NULL;
+    return word == end && count >= 2;
+}
+
+static bool is_allowed(const struct spawner_rules *rules, const char *path)
+{
+    for (const char *const *allowed = rules->paths; *allowed != NULL; allowed++)
+        if (strcmp(*allowed, path) == 0)
+            return true;
+    return false;
+}
+
+/* fds[i]: what is to be descriptor i; -1: /dev/null. */
+static void place_fds(const struct request *request, const int given[SPAWNER_FDS_MAX],
+                      int fds[SPAWNER_FDS_MAX])
+{
+    for (int i = 0, next = 0; i < SPAWNER_FDS_MAX; i++)
+        fds[i] = request->has_fd[i] ? given[next++] : NO_FD;
 }
 
 /* In the new process: becomes the program, or says through failed why not. */
-static _Noreturn void become(const char *path, char **arguments, char **environment, int *fds,
-                             int failed)
+static _Noreturn void become(char *const *words, char *const *environment, int *fds, int failed)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -111,21 +131,15 @@ static _Noreturn void become(const char *path, char **arguments, char **environm
     for (int i = 0; i < SPAWNER_FDS_MAX && good; i++)
         good = dup2(fds[i], i) == i;
     if (good)
-        execve(path, arguments, environment);
+        execve(words[0], words + 1, environment);
     int32_t error = errno;
     if (write(failed, &error, sizeof error) != sizeof error)
         _exit(EXIT_UNRUN + 1);
     _exit(EXIT_UNRUN);
 }
 
-static struct reply start(const struct request *request, size_t bytes, int *fds)
+static struct reply start(char *const *words, char *const *environment, int *fds)
 {
-    static char *lists[2][WORDS_MAX];
-    char *words = (char *)(uintptr_t)request->words;
-    const char *end = words + bytes;
-    char *path = words;
-    words = cut(words + strlen(path) + 1, end, request->head.argument_count, lists[0]);
-    cut(words, end, WORDS_MAX - 1, lists[1]);
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)
         return (struct reply){0, errno};
@@ -133,7 +147,7 @@ static struct reply start(const struct request *request, size_t bytes, int *fds)
     long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
     if (pid == 0) {
         int failed = fcntl(pipe_ends[1], F_DUPFD_CLOEXEC, FDS_ABOVE);
-        become(path, lists[0], lists[1], fds, failed);
+        become(words, environment, fds, failed);
     }
     struct reply reply = {(int32_t)pid, 0};
     if (pid < 0)
@@ -147,23 +161,27 @@ static struct reply start(const struct request *request, size_t bytes, int *fds)
     return reply;
 }
 
-static _Noreturn void serve(int socket)
+static _Noreturn void serve(int socket, const struct spawner_rules *rules)
 {
     static struct request request;
-    int fds[SPAWNER_FDS_MAX];
+    char *words[WORDS_MAX];
+    int given[SPAWNER_FDS_MAX], fds[SPAWNER_FDS_MAX];
     prctl(PR_SET_NAME, "invertd-spawn");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the front ends us */
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     for (;;) {
-        ssize_t bytes = receive(socket, &request, fds);
+        ssize_t bytes = receive(socket, &request, given);
         if (bytes < 0)
             _exit(0);
-        struct reply reply = start(&request, (size_t)bytes, fds);
+        struct reply reply = {0, EPERM};
+        place_fds(&request, given, fds);
+        if (cut(&request, bytes, words) && is_allowed(rules, words[0]))
+            reply = start(words, rules->environment, fds);
         for (int i = 0; i < SPAWNER_FDS_MAX; i++)
-            if (fds[i] >= 0)
-                close(fds[i]);
+            if (given[i] >= 0)
+                close(given[i]);
         if (send(socket, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply)
             _exit(0);
     }
@@ -171,7 +189,8 @@ static _Noreturn void serve(int socket)
 
 /* ---- The front's side ---- */
 
-enum error spawner_create(struct spawner **result, struct failure *failure)
+enum error spawner_create(const struct spawner_rules *rules, struct spawner **result,
+                          struct failure *failure)
 {
     int ends[2];
     struct spawner *spawner = calloc(1, sizeof *spawner);
@@ -186,7 +205,7 @@ enum error spawner_create(struct spawner **result, struct failure *failure)
     spawner->pid = fork();
     if (spawner->pid == 0) {
         close(ends[1]);
-        serve(ends[0]);
+        serve(ends[0], rules);
     }
     close(ends[0]);
     spawner->socket = ends[1];
@@ -219,9 +238,6 @@ static bool write_words(const struct spawner_program *program, struct request *r
     bool fits = add_word(request, used, program->path);
     for (char *const *word = program->arguments; *word != NULL && fits; word++, count++)
         fits = add_word(request, used, *word);
-    request->head.argument_count = count;
-    for (char *const *word = program->environment; *word != NULL && fits; word++, count++)
-        fits = add_word(request, used, *word);
     return fits && count < WORDS_MAX - 1;
 }
 
@@ -229,12 +245,12 @@ static bool send_request(int socket, const struct spawner_program *program, stru
                          size_t words)
 {
     union rights rights = {{0}};
-    struct iovec piece = {request, sizeof request->head + words};
+    struct iovec piece = {request, offsetof(struct request, words) + words};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = rights.bytes};
     size_t count = 0;
     rights.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     for (int i = 0; i < SPAWNER_FDS_MAX; i++) {
-        request->head.has_fd[i] = program->fds[i] >= 0;
+        request->has_fd[i] = program->fds[i] >= 0;
         if (program->fds[i] >= 0)
             memcpy(CMSG_DATA(&rights.header) + count++ * sizeof(int), &program->fds[i],
                    sizeof(int));
@@ -299,8 +315,8 @@ enum error spawner_start(struct spawner *spawner, const struct spawner_program *
     bool asked = fits && send_request(spawner->socket, program, request, words);
     free(request);
     if (!fits)
-        return failure_set(failure, ERROR_TOO_LARGE,
-                           "the arguments and the environment of %s are too long", program->path);
+        return failure_set(failure, ERROR_TOO_LARGE, "the arguments of %s are too long",
+                           program->path);
     if (!asked || !receive_reply(spawner->socket, &reply))
         return failure_set(failure, ERROR_INTERNAL,
                            "the process that starts engines has ended; restart invertd");

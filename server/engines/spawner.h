@@ -5,6 +5,10 @@
  * pair of sockets. What it starts is the front's own child (CLONE_PARENT): the front gets SIGCHLD,
  * reaps it, and takes it along when it dies. The spawner ends with the front.
  *
+ * It believes nothing: who has broken into the front may ask it too. What programs there are, and
+ * with what environment, is settled before the fork. A request chooses one, with arguments and
+ * descriptors of its own.
+ *
  * Why not start engines first and confine the front then: a dead engine is replaced. Why not let
  * the front start them: a filter outlives exec, so the front's list would have to allow all that
  * CUDA's libraries do, and running programs too.
@@ -19,13 +23,19 @@
 #include "base/error.h"
 
 #define SPAWNER_FDS_MAX 6             /* descriptors of a new process, from 0 on */
-#define SPAWNER_WORDS_MAX_BYTES 65536 /* path, arguments and environment together */
+#define SPAWNER_WORDS_MAX_BYTES 65536 /* path and arguments together */
 
 struct spawner;
 
+/* What it may start: NULL-terminated. */
+struct spawner_rules {
+    const char *const *paths;
+    char *const *environment; /* of each */
+};
+
 struct spawner_program {
-    const char *path;
-    char *const *arguments, *const *environment; /* NULL-terminated */
+    const char *path;         /* one of the rules' */
+    char *const *arguments;   /* NULL-terminated, at least one */
     int fds[SPAWNER_FDS_MAX]; /* what is to be its descriptor i; -1: /dev/null. Borrowed. */
 };
 
@@ -35,10 +45,12 @@ struct spawner_end {
     int signal;      /* 0: none */
 };
 
-/* Forks. INTERNAL: no process, no sockets. */
-ERROR_MUST_CHECK enum error spawner_create(struct spawner **spawner, struct failure *failure);
+/* Forks; borrows the rules. INTERNAL: no process, no sockets. */
+ERROR_MUST_CHECK enum error spawner_create(const struct spawner_rules *rules,
+                                           struct spawner **spawner, struct failure *failure);
 /* Starts a program in a session of its own, with the default signals, as a child of this process,
- * which is the caller's to reap. INTERNAL: it cannot be run, or the spawner is gone; TOO_LARGE: too
+ * which is the caller's to reap. INTERNAL: it cannot be run, is no
+ * rule's, or the spawner is gone; TOO_LARGE: too
  * many words. */
 ERROR_MUST_CHECK enum error spawner_start(struct spawner *spawner,
                                           const struct spawner_program *program, int *pid,

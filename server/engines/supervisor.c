@@ -484,7 +484,6 @@ void supervisor_destroy(struct supervisor **supervisor_pointer)
     assert(supervisor->timer_closed);
     for (int i = 0; i < ROSTER_ROLES; i++)
         probe_destroy(&supervisor->probings[i].probe);
-    roster_free(&supervisor->roster);
     if (supervisor->event_fd >= 0)
         close(supervisor->event_fd);
     free(supervisor);

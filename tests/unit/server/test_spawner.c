@@ -7,25 +7,32 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/engines/spawner.h"
 
 #define WITHIN_MS 20000
 
-static char *empty[] = {NULL};
+#define MISSING "/there/is/no/such/program"
+
+static char *nothing[] = {(char *)(uintptr_t) "nothing", NULL};
 
 static struct spawner *make_spawner(void)
 {
+    static const char *const paths[] = {"/bin/sh", MISSING, NULL};
+    char *environment[] = {(char *)(uintptr_t) "WORD=of the environment", NULL};
+    const struct spawner_rules rules = {paths, environment};
     struct spawner *spawner = NULL;
     struct failure failure;
-    assert_int_equal(spawner_create(&spawner, &failure), ERROR_NONE);
+    assert_int_equal(spawner_create(&rules, &spawner, &failure), ERROR_NONE);
     return spawner;
 }
 
@@ -34,11 +41,8 @@ static enum error run_shell(struct spawner *spawner, const char *script, int fd,
 {
     char *arguments[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
                          (char *)(uintptr_t)script, NULL};
-    char *environment[] = {(char *)(uintptr_t) "WORD=of the environment", NULL};
-    const struct spawner_program program = {.path = "/bin/sh",
-                                            .arguments = arguments,
-                                            .environment = environment,
-                                            .fds = {-1, -1, STDERR_FILENO, -1, -1, fd}};
+    const struct spawner_program program = {
+        .path = "/bin/sh", .arguments = arguments, .fds = {-1, -1, STDERR_FILENO, -1, -1, fd}};
     struct failure failure;
     return spawner_start(spawner, &program, pid, &failure);
 }
@@ -102,10 +106,8 @@ static void test_failures(void **state)
     struct spawner *spawner = make_spawner();
     struct failure failure;
     int pid;
-    struct spawner_program program = {.path = "/there/is/no/such/program",
-                                      .arguments = empty,
-                                      .environment = empty,
-                                      .fds = {-1, -1, 2, -1, -1, -1}};
+    struct spawner_program program = {
+        .path = MISSING, .arguments = nothing, .fds = {-1, -1, 2, -1, -1, -1}};
     assert_int_equal(spawner_start(spawner, &program, &pid, &failure), ERROR_INTERNAL);
     assert_non_null(strstr(failure.detail, "No such file"));
     char *word = malloc(SPAWNER_WORDS_MAX_BYTES + 1);
@@ -120,12 +122,63 @@ static void test_failures(void **state)
     spawner_destroy(&spawner);
 }
 
+/* It starts what it was made for, whatever it is asked. */
+static void test_other_programs(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/bin/true", "sh", "/bin/sh/", "/bin/../bin/sh", ""};
+    struct spawner *spawner = make_spawner();
+    struct failure failure;
+    int pid;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const struct spawner_program program = {
+            .path = paths[i], .arguments = nothing, .fds = {-1, -1, 2, -1, -1, -1}};
+        assert_int_equal(spawner_start(spawner, &program, &pid, &failure), ERROR_INTERNAL);
+        assert_non_null(strstr(failure.detail, "not permitted"));
+    }
+    spawner_destroy(&spawner);
+}
+
+/* Messages that no front sends: each is refused, and the next one is served. */
+static void test_hostile_requests(void **state)
+{
+    (void)state;
+    static const char path[] = "/bin/sh";
+    static char message[70000];
+    int32_t reply[2]; /* pid, error */
+    int lowest = dup(STDERR_FILENO), pid;
+    close(lowest);
+    struct spawner *spawner = make_spawner();
+    const int front = lowest + 1; /* of the pair that it has made */
+    const size_t head = SPAWNER_FDS_MAX * sizeof(int32_t);
+    memset(message, 1, head); /* all descriptors, of which none comes */
+    memcpy(message + head, path, sizeof path);
+    memset(message + head + sizeof path, 'x', 100);
+    const size_t lengths[] = {head,                     /* no words */
+                              head + sizeof path,       /* no arguments */
+                              head + sizeof path + 100, /* no zero at the end */
+                              SPAWNER_WORDS_MAX_BYTES + head + 100 /* thousands of words, cut */};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        if (i == 3)
+            memset(message + head + sizeof path, 0, sizeof message - head - sizeof path);
+        assert_int_equal(send(front, message, lengths[i], 0), (ssize_t)lengths[i]);
+        assert_int_equal(recv(front, reply, sizeof reply, 0), sizeof reply);
+        assert_int_equal(reply[0], 0);
+        assert_int_equal(reply[1], EPERM);
+    }
+    assert_int_equal(run_shell(spawner, "exit 3", -1, &pid), ERROR_NONE);
+    assert_int_equal(end_of(pid).exit_status, 3);
+    spawner_destroy(&spawner);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_signal),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_hostile_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
