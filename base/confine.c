@@ -31,10 +31,11 @@ struct row {
 };
 
 static const struct row front_allows[] = {
-    /* Sockets that are there, and events. */
-    {.calls = "accept accept4 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg sendfile splice "
-              "shutdown getsockname getpeername getsockopt setsockopt epoll_create1 epoll_ctl "
-              "epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 eventfd2 pipe2"},
+    /* Sockets that are there (listen: a shorter backlog at the end), and events. */
+    {.calls =
+         "accept accept4 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg sendfile splice "
+         "shutdown listen getsockname getpeername getsockopt setsockopt epoll_create1 epoll_ctl "
+         "epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 eventfd2 pipe2"},
     /* The engines' control sockets, and systemd's notifications. */
     {"socket socketpair", true, 0, INT_BITS, AF_UNIX},
     /* Descriptors and files: logs, certificates, options and tokens that are read anew, /proc. */

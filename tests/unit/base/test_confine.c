@@ -69,6 +69,13 @@ static bool open_unix(void)
     return open_socket(AF_UNIX);
 }
 
+static int bound; /* a socket that was bound before */
+
+static bool shorten_backlog(void)
+{
+    return listen(bound, 0) == 0;
+}
+
 static bool trace(void)
 {
     return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
@@ -129,6 +136,7 @@ static const struct {
     {"make a thread", make_thread, true, true},
     {"an internet socket", open_internet, false, false},
     {"a unix socket", open_unix, true, true},
+    {"a shorter backlog", shorten_backlog, true, true},
     {"trace", trace, false, false},
     {"memory", map_memory, true, true},
     {"memory that runs", map_code, false, true},
@@ -189,6 +197,10 @@ static void test_engine(void **state)
 
 int main(void)
 {
+    const struct sockaddr any = {.sa_family = AF_UNIX};
+    bound = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(bound, &any, sizeof any.sa_family) != 0)
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_front),
         cmocka_unit_test(test_engine),
