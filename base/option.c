@@ -115,13 +115,35 @@ static size_t distance(const char *a, const char *b)
     return row[length];
 }
 
+/* The first flag that begins with these words, else the only one that holds them: --token-file for
+ * token, --allowed-hosts for hosts. NULL: none. */
+static const char *flag_with_words(const struct option_table *table, const char *words)
+{
+    const char *holds = NULL;
+    size_t length = strlen(words), count = 0;
+    for (size_t i = 0; i < table->count; i++) {
+        const char *flag = table->rows[i].flag, *at = strstr(flag, words);
+        if (length == 0 || at == NULL || (at[length] != '-' && at[length] != '\0'))
+            continue;
+        if (at == flag)
+            return flag;
+        if (at[-1] != '-')
+            continue;
+        holds = flag;
+        count++;
+    }
+    return count == 1 ? holds : NULL;
+}
+
 /* The flag that name was probably meant to be; NULL when none is near. */
 static const char *nearest_flag(const struct option_table *table, const char *name)
 {
-    const char *nearest = NULL;
     size_t length = strlen(name);
     if (length > NAME_MAX_BYTES)
         return NULL;
+    const char *nearest = flag_with_words(table, name);
+    if (nearest != NULL)
+        return nearest;
     size_t min = length / 3 + 2; /* must be below */
     for (size_t i = 0; i < table->count; i++) {
         size_t steps = distance(name, table->rows[i].flag);
@@ -386,6 +408,8 @@ static enum error gather_lines(struct parse *parse, FILE *file)
     for (int number = 1; fgets(line, sizeof line, file) != NULL; number++) {
         size_t length = strlen(line);
         bool whole = length > 0 && line[length - 1] == '\n';
+        if (number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0)
+            memset(line, ' ', 3); /* the byte order mark that editors of Windows write */
         if ((!whole && !feof(file)) || number > LINES_MAX)
             return failure_set(parse->failure, ERROR_BAD_OPTION,
                                "%s:%d: not a line of text, or longer than %d bytes, or past line "

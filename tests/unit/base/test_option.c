@@ -228,8 +228,9 @@ static void test_words(void **state)
 static void test_precedence(void **state)
 {
     (void)state;
-    write_file("# workers\n\n  workers = 11\nbody-max=1KiB\ndrain-timeout =  1s  \n"
-               "name = \"  kept \"\n listen = a#b = c\nverbose = on");
+    /* It begins as editors of Windows write files. */
+    write_file("\xef\xbb\xbfname = \"  kept \"\r\n# workers\n\n  workers = 11\nbody-max=1KiB\n"
+               "drain-timeout =  1s  \n listen = a#b = c\nverbose = on");
     char config[64];
     snprintf(config, sizeof config, "TESTER_CONFIG=%s", path);
     static const char *const arguments[WORDS_MAX] = {"--workers", "33"};
@@ -298,6 +299,9 @@ static const struct error_row error_rows[] = {
      {NULL},
      NULL,
      "--drain-time is not an option. Did you mean --drain-timeout?"},
+    {{"--drain", "x"}, {NULL}, NULL, "--drain is not an option. Did you mean --drain-timeout?"},
+    {{"--max", "x"}, {NULL}, NULL, "--max is not an option. Did you mean --body-max?"},
+    {{"--form", "x"}, {NULL}, NULL, "--form is not an option. See --help."},
     {{"--port", "8001"}, {NULL}, NULL, "--port is not an option. Did you mean --listen HOST:PORT?"},
     {{"--host=x"}, {NULL}, NULL, "--host is not an option. Did you mean --listen HOST:PORT?"},
     {{"--count", "3"}, {NULL}, NULL, "--count is not an option. See --help."},
