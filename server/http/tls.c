@@ -64,6 +64,12 @@ static enum error read_key(const struct trusted_file *key, struct failure *failu
     return trusted_file_refuse(key, "it holds no PEM private key without a passphrase", failure);
 }
 
+/* Names the reason to the client: the library closes the connection of a handshake that failed. */
+static void refuse_client(gnutls_session_t session, gnutls_alert_description_t why)
+{
+    (void)gnutls_alert_send(session, GNUTLS_AL_FATAL, why);
+}
+
 /* A client is known by the subject's CN, so a certificate without one is none. */
 static int verify_client(gnutls_session_t session)
 {
@@ -72,8 +78,11 @@ static int verify_client(gnutls_session_t session)
                                      .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
     unsigned status = 0;
     int code = gnutls_certificate_verify_peers(session, &purpose, 1, &status);
-    bool good = code == 0 && status == 0 && tls_client_name(session, name);
-    return good ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+    if (code == 0 && status == 0 && tls_client_name(session, name))
+        return 0;
+    refuse_client(session, (status & GNUTLS_CERT_SIGNER_NOT_FOUND) != 0 ? GNUTLS_A_UNKNOWN_CA
+                                                                        : GNUTLS_A_BAD_CERTIFICATE);
+    return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
 static enum error fill(struct tls_credentials *credentials, struct trusted_file files[3],
@@ -201,15 +210,24 @@ void *tls_no_certificate(void)
 
 /* ---- Sessions ---- */
 
-static int on_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
-                       const gnutls_datum_t *message)
+/* A client that has no certificate sends a list without any: 3 bytes of its length, and with TLS
+ * 1.3 one more before them. */
+static bool is_empty_list(const gnutls_datum_t *message)
+{
+    return message->size <= 4;
+}
+
+static int on_message(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+                      const gnutls_datum_t *message)
 {
     bool *finished = gnutls_db_get_ptr(session);
-    (void)type;
     (void)when;
-    (void)message;
-    if (incoming != 0)
+    if (incoming != 0 && type == GNUTLS_HANDSHAKE_FINISHED)
         *finished = true;
+    if (incoming != 0 && type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT && is_empty_list(message))
+        refuse_client(session, gnutls_protocol_get_version(session) == GNUTLS_TLS1_3
+                                   ? GNUTLS_A_CERTIFICATE_REQUIRED
+                                   : GNUTLS_A_HANDSHAKE_FAILURE);
     return 0;
 }
 
@@ -224,8 +242,7 @@ struct tls_credentials *tls_begin(struct tls *tls, gnutls_session_t session, boo
                                                                         : GNUTLS_CERT_IGNORE);
     *finished = false;
     gnutls_db_set_ptr(session, finished); /* the session's own pointer is the library's */
-    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
-                                       on_finished);
+    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST, on_message);
     return credentials;
 }
 

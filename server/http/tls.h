@@ -6,7 +6,7 @@
  * what they began with, and the last of them frees it.
  *
  * With a client CA a client must have a certificate that the CA has signed, for use by clients, and
- * whose subject has a CN: the client's name.
+ * whose subject has a CN: the client's name. An alert says to others what is wrong with theirs.
  *
  * Threads: tls_create, tls_destroy and tls_reload on one; the rest on any, each session on its own.
  */

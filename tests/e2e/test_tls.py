@@ -290,6 +290,36 @@ def test_clients_need_a_certificate(pair):
             wait_until(lambda: '"client":"alice"' in daemon.stderr(), 10, "its name in the log")
 
 
+def alert_to(address, context):
+    """What the daemon says when it refuses a handshake. TLS 1.3 lets the client end it first."""
+    with socket.create_connection(address, scaled_timeout(10)) as plain:
+        with pytest.raises(ssl.SSLError) as refused:
+            with context.wrap_socket(plain, server_hostname="localhost") as secured:
+                secured.recv(1)
+    return refused.value.reason
+
+
+@pytest.mark.parametrize("version, without", [
+    (ssl.TLSVersion.TLSv1_2, "SSLV3_ALERT_HANDSHAKE_FAILURE"),
+    (ssl.TLSVersion.TLSv1_3, "TLSV13_ALERT_CERTIFICATE_REQUIRED")])
+def test_alerts_name_what_is_wrong_with_a_certificate(pair, version, without):
+    folder, ca, server = pair
+    stranger = pki.authority(folder, "another stranger")
+    good = pki.issue(folder, ca, "bob", usage="clientAuth")
+    rows = [
+        (None, without),
+        (pki.issue(folder, stranger, "eve", usage="clientAuth"), "TLSV1_ALERT_UNKNOWN_CA"),
+        (pki.issue(folder, ca, "no-client", usage="serverAuth"), "SSLV3_ALERT_BAD_CERTIFICATE"),
+    ]
+
+    def tls(client):
+        return pki.context(ca, client, least=version, most=version)
+
+    with serving(server, tls(good), "--tls-client-ca", ca[0]) as daemon:
+        for client, alert in rows:
+            assert alert_to(daemon.address, tls(client)) == alert
+
+
 # ---- Files ----
 
 
