@@ -185,6 +185,17 @@ static bool is_taken(const struct sockaddr_un *name)
     return answered;
 }
 
+/* The folder decides who may connect, not the umask of who started the daemon. The mode comes with
+ * the file: at a later moment the path may lead elsewhere. */
+static int bind_unix(int fd, const struct sockaddr_un *name)
+{
+    mode_t before = umask(0111);
+    int code = bind(fd, (const struct sockaddr *)name, sizeof *name), number = errno;
+    umask(before);
+    errno = number;
+    return code;
+}
+
 static enum error open_unix(int count, struct listen *sockets, struct failure *failure)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -193,10 +204,10 @@ static enum error open_unix(int count, struct listen *sockets, struct failure *f
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return cannot(path, failure);
-    int code = bind(fd, (struct sockaddr *)&name, sizeof name);
+    int code = bind_unix(fd, &name);
     if (code != 0 && errno == EADDRINUSE && !is_taken(&name)) {
         unlink(path);
-        code = bind(fd, (struct sockaddr *)&name, sizeof name);
+        code = bind_unix(fd, &name);
     }
     if (code != 0) {
         enum error error = cannot(path, failure);
@@ -205,8 +216,7 @@ static enum error open_unix(int count, struct listen *sockets, struct failure *f
     }
     sockets->fds[sockets->count++] = fd;
     sockets->socket_file = look_at(path);
-    /* The folder decides who may connect, not the umask of who started the daemon. */
-    if (chmod(path, 0666) != 0 || listen(fd, BACKLOG) != 0)
+    if (listen(fd, BACKLOG) != 0)
         return cannot(path, failure);
     while (sockets->count < count) {
         int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

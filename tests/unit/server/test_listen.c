@@ -132,6 +132,7 @@ static void test_unix(void **state)
     assert_int_equal(first.port, 0);
     assert_int_equal(lstat(address.path, &file), 0);
     assert_int_equal(file.st_mode & 0777, 0666);
+    assert_int_equal(umask(077), 077); /* as it was */
 
     /* Somebody answers: the file is left alone. */
     assert_int_equal(listen_open(&address, 1, &second, &failure), ERROR_INTERNAL);
