@@ -150,8 +150,8 @@ struct queue_client {
     int64_t count; /* requests under way */
     int64_t bytes; /* of the arena, that they hold */
     int64_t staged_bytes;
-    struct queue_line line;            /* those that wait for the arena */
-    struct queue_client *next_waiting; /* in line, while one waits */
+    struct queue_line line;                               /* those that wait for the arena */
+    struct queue_client *next_waiting, *previous_waiting; /* in line, while one waits */
 };
 
 /* X(id, label `quota`, help) */

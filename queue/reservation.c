@@ -105,22 +105,18 @@ static void take_out(struct queue_line *line, struct queue_reservation *reservat
 
 static void link_client(struct queue_admission *admission, struct queue_client *client)
 {
+    struct queue_client *last = admission->last_client;
+    client->previous_waiting = last;
     client->next_waiting = NULL;
-    *(admission->last_client == NULL ? &admission->first_client
-                                     : &admission->last_client->next_waiting) = client;
+    *(last == NULL ? &admission->first_client : &last->next_waiting) = client;
     admission->last_client = client;
 }
 
 static void unlink_client(struct queue_admission *admission, struct queue_client *client)
 {
-    struct queue_client *before = NULL, *at = admission->first_client;
-    while (at != client) {
-        before = at;
-        at = at->next_waiting;
-    }
-    *(before == NULL ? &admission->first_client : &before->next_waiting) = client->next_waiting;
-    if (admission->last_client == client)
-        admission->last_client = before;
+    struct queue_client *before = client->previous_waiting, *behind = client->next_waiting;
+    *(before == NULL ? &admission->first_client : &before->next_waiting) = behind;
+    *(behind == NULL ? &admission->last_client : &behind->previous_waiting) = before;
 }
 
 static struct queue_line *line_of(struct queue *queue, const struct queue_reservation *reservation)
