@@ -70,6 +70,7 @@ static const struct row engine_refuses[] = {
     {.calls = "mount umount2 mount_setattr move_mount open_tree fsopen fsmount fsconfig pivot_root "
               "chroot unshare setns open_by_handle_at name_to_handle_at quotactl swapon swapoff "
               "acct mknod mknodat"},
+    {"clone", true, 0, CLONE_NEWUSER, CLONE_NEWUSER}, /* root's calls, for anyone */
     /* The kernel. */
     {.calls = "init_module finit_module delete_module kexec_load kexec_file_load bpf "
               "perf_event_open userfaultfd io_uring_setup reboot syslog add_key request_key keyctl "
@@ -124,7 +125,7 @@ static int fill(scmp_filter_ctx filter, enum confine_list list)
         status = add_row(filter, lists[list].action, &lists[list].rows[i]);
     /* Its flags lie in memory, where no list can see them: as if it were not there, so that the C
      * library makes threads by clone. */
-    if (list == CONFINE_FRONT && status == 0)
+    if (status == 0)
         status = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     return status;
 }

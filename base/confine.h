@@ -25,8 +25,9 @@ enum confine_list {
      * executable, no socket made but of AF_UNIX; and no file system, kernel or other process be
      * touched. Sockets that are open stay as they are. */
     CONFINE_FRONT,
-    /* What is listed is refused: to run a program, to look into processes, to change file systems
-     * or the kernel, sockets but of AF_UNIX and AF_NETLINK. A driver's library may do the rest. */
+    /* What is listed is refused: to run a program, to look into processes, to change file systems,
+     * name spaces or the kernel, sockets but of AF_UNIX and AF_NETLINK. A driver's library may do
+     * the rest. */
     CONFINE_ENGINE
 };
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,18 @@ static bool make_process(void)
     if (pid == 0)
         _exit(0);
     return pid > 0 && waitpid(pid, NULL, 0) == pid;
+}
+
+/* A process in a user name space of its own, where it may do what root may; by either call. */
+static bool make_name_space(void)
+{
+    uint64_t arguments[8] = {CLONE_NEWUSER, [4] = SIGCHLD}; /* struct clone_args */
+    long pid = syscall(SYS_clone3, arguments, sizeof arguments);
+    if (pid < 0)
+        pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        _exit(0);
+    return pid > 0 && waitpid((pid_t)pid, NULL, 0) == pid;
 }
 
 static void *nothing(void *context)
@@ -133,6 +147,7 @@ static const struct {
 } rows[] = {
     {"run a program", run_program, false, false},
     {"make a process", make_process, false, true},
+    {"make a name space", make_name_space, false, false},
     {"make a thread", make_thread, true, true},
     {"an internet socket", open_internet, false, false},
     {"a unix socket", open_unix, true, true},
