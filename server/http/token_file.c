@@ -199,6 +199,8 @@ static enum error parse_lines(struct parse *parse, const char *text, size_t size
 {
     enum error error = ERROR_NONE;
     const char *end = text + size;
+    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        text += 3; /* the byte order mark that editors of Windows write */
     while (error == ERROR_NONE && text < end) {
         const char *feed = memchr(text, '\n', (size_t)(end - text));
         const char *stop = feed == NULL ? end : feed;

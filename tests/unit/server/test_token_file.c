@@ -22,6 +22,10 @@ static const struct {
 } good[] = {
     {"a infer " A, {.name = "a", .roles = CLIENT_INFER}, 1},
     {"a infer " A "\n", {.name = "a", .roles = CLIENT_INFER}, 1},
+    {"\xef\xbb\xbf"
+     "a infer " A "\r\n",
+     {.name = "a", .roles = CLIENT_INFER},
+     1},
     {"\n# clients\n \t \r\n  a\tinfer,jobs,metrics  " A " \t\r\n",
      {.name = "a", .roles = CLIENT_INFER | CLIENT_JOBS | CLIENT_METRICS},
      1},
