@@ -9,6 +9,8 @@
  * time from a request's first byte to its end of those that were a connection's first refusal, in
  * milliseconds.
  *
+ * Every connection has an address of its own in 127.0.0.0/8: one address would run out of ports.
+ *
  * THREADS threads with an epoll set each; memory for a request, and 8 KiB a connection.
  */
 #include <arpa/inet.h>
@@ -42,6 +44,7 @@ struct counts {
 
 struct connection {
     int fd;
+    struct sockaddr_in from;
     bool refused;            /* before */
     size_t sent, have, left; /* left: of the answer's body; have: of its head, 0 past it */
     int status;              /* 0: its head has not come */
@@ -52,7 +55,7 @@ struct connection {
 
 struct thread {
     pthread_t id;
-    int connections, epoll_fd;
+    int first, connections, epoll_fd; /* first: its connections' numbers begin there */
     struct counts counts;
     float *first_ms;
     size_t first_count;
@@ -118,8 +121,10 @@ static void open_anew(struct thread *thread, struct connection *c)
     if (c->fd >= 0)
         close(c->fd);
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->fd < 0 || (connect(c->fd, (struct sockaddr *)&load.address, sizeof load.address) != 0 &&
-                      errno != EINPROGRESS))
+    if (c->fd < 0 || setsockopt(c->fd, SOL_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one) != 0 ||
+        bind(c->fd, (struct sockaddr *)&c->from, sizeof c->from) != 0 ||
+        (connect(c->fd, (struct sockaddr *)&load.address, sizeof load.address) != 0 &&
+         errno != EINPROGRESS))
         die("cannot connect");
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     c->refused = false;
@@ -222,7 +227,10 @@ static void *run(void *context)
     if (connections == NULL || thread->first_ms == NULL || thread->epoll_fd < 0)
         die("out of memory");
     for (int i = 0; i < thread->connections; i++) {
+        uint32_t number = (uint32_t)thread->first + (uint32_t)i;
         connections[i].fd = -1;
+        connections[i].from.sin_family = AF_INET;
+        connections[i].from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (1u << 16) + number);
         open_anew(thread, &connections[i]);
     }
     while (clock_now_ns() < load.until_ns) {
@@ -304,6 +312,7 @@ int main(int count, char **arguments)
     for (long i = 0; i < values[5]; i++) {
         long more = i < values[3] % values[5];
         threads[i].connections = (int)(values[3] / values[5] + more);
+        threads[i].first = i > 0 ? threads[i - 1].first + threads[i - 1].connections : 0;
         threads[i].epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         threads[i].first_ms = malloc(SAMPLES_MAX * sizeof *threads[i].first_ms);
         if (pthread_create(&threads[i].id, NULL, run, &threads[i]) != 0)
