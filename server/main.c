@@ -25,6 +25,7 @@
 #include "server/drain.h"
 #include "server/engines/command.h"
 #include "server/http/access.h"
+#include "server/http/put_off.h"
 #include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/http/token_file.h"
@@ -67,6 +68,7 @@ struct daemon {
     char **argv;
     _Atomic int64_t connections;
     struct http_peer_key peer_key;
+    struct put_off_clients put_off_clients;
     bool engines_stopped;
 };
 
@@ -264,6 +266,7 @@ static enum error add_door(struct daemon *daemon, int loop, enum exchange_listen
         .access = daemon->access,
         .log = daemon->access_log,
         .peer_key = daemon->peer_key,
+        .put_off_clients = &daemon->put_off_clients,
         .short_since_ns = queue_short_since_ns(daemon->queue),
         .limits = config_http_limits(&daemon->config),
         .spare_max = daemon->descriptors.spare,

@@ -6,10 +6,10 @@
  * its answer is there. One that is refused (429 or 503) does so at once, on the same connection or,
  * with `reconnect`, on a new one. Prints one line of JSON: answers with status 200 a second, from
  * the second second on; refusals a second; other answers, and connections lost, in all; and the
- * time from a request's first byte to its end of those that were a connection's first refusal, in
- * milliseconds.
+ * time, in milliseconds, that refusals of newcomers took, from the request's first byte to the
+ * answer's end. A newcomer sends one request, and there is one every 10 ms.
  *
- * Every connection has an address of its own in 127.0.0.0/8: one address would run out of ports.
+ * Every client has an address of its own in 127.0.0.0/8: one address would run out of ports.
  *
  * THREADS threads with an epoll set each; memory for a request, and 8 KiB a connection.
  */
@@ -34,7 +34,9 @@ enum {
     HEAD_MAX = 8192,
     THREADS_MAX = 64,
     EVENTS_MAX = 64,
-    SAMPLES_MAX = 1 << 20,
+    SAMPLES_MAX = 1 << 16,
+    NEWCOMERS = 256, /* at once, of a thread */
+    NEWCOMER_NS = 10000000,
     ARGUMENTS = 9
 };
 
@@ -45,7 +47,7 @@ struct counts {
 struct connection {
     int fd;
     struct sockaddr_in from;
-    bool refused;            /* before */
+    bool is_newcomer;
     size_t sent, have, left; /* left: of the answer's body; have: of its head, 0 past it */
     int status;              /* 0: its head has not come */
     bool closes;
@@ -56,6 +58,9 @@ struct connection {
 struct thread {
     pthread_t id;
     int first, connections, epoll_fd; /* first: its connections' numbers begin there */
+    struct connection newcomers[NEWCOMERS];
+    uint64_t newcomer_ns; /* when the next one comes; 0: none does */
+    uint32_t newcomer_count;
     struct counts counts;
     float *first_ms;
     size_t first_count;
@@ -127,7 +132,6 @@ static void open_anew(struct thread *thread, struct connection *c)
          errno != EINPROGRESS))
         die("cannot connect");
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    c->refused = false;
     begin(c);
     watch(thread, c, EPOLL_CTL_ADD);
 }
@@ -135,6 +139,26 @@ static void open_anew(struct thread *thread, struct connection *c)
 static void lose(struct thread *thread, struct connection *c)
 {
     thread->counts.lost++;
+    open_anew(thread, c);
+}
+
+static void set_address(struct connection *c, uint32_t number)
+{
+    c->fd = -1;
+    c->from.sin_family = AF_INET;
+    c->from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (1u << 16) + number);
+}
+
+static void let_newcomer_in(struct thread *thread, uint64_t now_ns)
+{
+    if (thread->newcomer_ns == 0 || now_ns < thread->newcomer_ns)
+        return;
+    thread->newcomer_ns += NEWCOMER_NS;
+    struct connection *c = &thread->newcomers[thread->newcomer_count % NEWCOMERS];
+    if (thread->newcomer_count >= NEWCOMERS && c->fd >= 0)
+        return; /* it still waits */
+    c->is_newcomer = true;
+    set_address(c, (1u << 16) + thread->newcomer_count++);
     open_anew(thread, c);
 }
 
@@ -147,9 +171,13 @@ static void end(struct thread *thread, struct connection *c)
     thread->counts.good += counts && c->status == 200;
     thread->counts.refused += counts && refused;
     thread->counts.other += !refused && c->status != 200;
-    if (refused && !c->refused && thread->first_count < SAMPLES_MAX)
+    if (refused && c->is_newcomer && thread->first_count < SAMPLES_MAX)
         thread->first_ms[thread->first_count++] = (float)(now_ns - c->begun_ns) / 1e6F;
-    c->refused = refused;
+    if (c->is_newcomer) {
+        close(c->fd);
+        c->fd = -1;
+        return;
+    }
     if (c->closes || c->sent < load.length || (refused && load.reconnect)) {
         open_anew(thread, c);
         return;
@@ -227,14 +255,12 @@ static void *run(void *context)
     if (connections == NULL || thread->first_ms == NULL || thread->epoll_fd < 0)
         die("out of memory");
     for (int i = 0; i < thread->connections; i++) {
-        uint32_t number = (uint32_t)thread->first + (uint32_t)i;
-        connections[i].fd = -1;
-        connections[i].from.sin_family = AF_INET;
-        connections[i].from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (1u << 16) + number);
+        set_address(&connections[i], (uint32_t)(thread->first + i));
         open_anew(thread, &connections[i]);
     }
-    while (clock_now_ns() < load.until_ns) {
-        int count = epoll_wait(thread->epoll_fd, events, EVENTS_MAX, 10);
+    for (uint64_t now_ns; (now_ns = clock_now_ns()) < load.until_ns;) {
+        let_newcomer_in(thread, now_ns);
+        int count = epoll_wait(thread->epoll_fd, events, EVENTS_MAX, 5);
         for (int i = 0; i < count; i++) {
             struct connection *c = events[i].data.ptr;
             bool same = true;
@@ -313,6 +339,7 @@ int main(int count, char **arguments)
         long more = i < values[3] % values[5];
         threads[i].connections = (int)(values[3] / values[5] + more);
         threads[i].first = i > 0 ? threads[i - 1].first + threads[i - 1].connections : 0;
+        threads[i].newcomer_ns = i == 0 ? load.from_ns : 0;
         threads[i].epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         threads[i].first_ms = malloc(SAMPLES_MAX * sizeof *threads[i].first_ms);
         if (pthread_create(&threads[i].id, NULL, run, &threads[i]) != 0)

@@ -103,7 +103,9 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
         c->answer_bytes += (int64_t)reply->segments[i].iov_len;
 
     bool in_body = c->phase == HTTP_BODY && !c->in_call;
-    if (in_body || (c->phase == HTTP_HEAD && !c->early && c->frame.content_length > 0)) {
+    bool may_wait = c->http->put_off != NULL && http__is_full(c);
+    if (in_body ||
+        (c->phase == HTTP_HEAD && c->frame.content_length > 0 && (!c->early || may_wait))) {
         text_init(&c->raw, HTTP_RAW_MAX);
         http_raw_compose(&c->raw, reply, x->id, c->cors, x->verb == EXCHANGE_HEAD);
     }
@@ -120,6 +122,20 @@ void http__release(struct http__connection *c)
     http__move(c, HTTP_READY);
     c->http->stirred = true;
     MHD_resume_connection(c->library);
+}
+
+bool http__put_off(struct http__connection *c)
+{
+    struct http *http = c->http;
+    if (http->put_off == NULL || c->raw.failed || c->raw.data == NULL ||
+        !put_off_add(http->put_off, c->fd, &c->raw, c->put_off_ns))
+        return false;
+    (void)http__count_open(http, 1); /* as long as it is put off; the library's side is uncounted */
+    http__finish(c, false);
+    http__move(c, HTTP_GONE);
+    c->plain = true;   /* the duplicate lingers */
+    c->refused_ns = 0; /* that is over then */
+    return true;
 }
 
 enum MHD_Result http__send_answer(struct http__connection *c)

@@ -29,10 +29,7 @@ static void open_connection(struct http *http, struct MHD_Connection *library, v
     c->slot = slot;
     c->generation = (generation + 1) & 0x7fffffff;
     c->peer = http->newcomer;
-    int64_t open = atomic_fetch_add(http->options.connections, 1) + 1;
-    c->over = open > http->options.limits.connections_max;
-    atomic_fetch_add(&http->open, 1);
-    metric_add(http->open_gauge, 1);
+    c->over = http__count_open(http, 1) > http->options.limits.connections_max;
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
     watch_add(http->watch, c->fd, http__key(c));
     if (http->draining)
@@ -48,14 +45,15 @@ static void close_connection(struct http__connection *c)
     /* 0: the client has closed already. */
     if (!c->plain && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
         watch_linger(http->watch, c->fd, http->now_ns);
+    uint64_t until_ns = c->refused_ns + PUT_OFF_NS;
+    if (c->refused_ns != 0 && http->now_ns < until_ns)
+        put_off_owe(http->options.put_off_clients, c->peer.number, until_ns, http->now_ns);
     http__set_deadline(c, 0);
     http__handshake_end(c);
     http__caller_forget(c);
     http->free_slots[http->free_count++] = c->slot;
     accept_resume(http->accept);
-    atomic_fetch_sub(&http->open, 1);
-    atomic_fetch_sub(http->options.connections, 1);
-    metric_add(http->open_gauge, (uint64_t)-1);
+    (void)http__count_open(http, -1);
 }
 
 void http__on_connection(void *context, struct MHD_Connection *library, void **connection,

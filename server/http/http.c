@@ -63,8 +63,9 @@ static struct MHD_Daemon *start(struct http *http)
         {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_no_certificate()},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(intptr_t)tls_priorities},
         {MHD_OPTION_END, 0, NULL}};
-    if (http->options.tls != NULL)
-        flags |= MHD_USE_TLS;
+    /* TURBO: closing, the library does not shut the sending side of a socket whose duplicate is put
+     * off. */
+    flags |= http->options.tls != NULL ? MHD_USE_TLS : MHD_USE_TURBO;
     return MHD_start_daemon(
         flags, 0, NULL, NULL, http__on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
         http__on_complaint, http, MHD_OPTION_NOTIFY_COMPLETED, http__on_completed, http,
@@ -111,6 +112,8 @@ enum error http_create(const struct http_options *options, struct http **result,
         error = watch_create(options->linger_max, &http->watch, failure);
     if (error == ERROR_NONE && !make_slots(http))
         error = failure_set(failure, ERROR_INTERNAL, "out of memory");
+    if (error == ERROR_NONE && options->tls == NULL)
+        error = put_off_create((int)http->slots, &http->put_off, failure);
     if (error == ERROR_NONE && (http->daemon = start(http)) == NULL)
         error = failure_set(failure, ERROR_INTERNAL, "libmicrohttpd does not start");
     if (error != ERROR_NONE) {
@@ -119,6 +122,13 @@ enum error http_create(const struct http_options *options, struct http **result,
     }
     *result = http;
     return ERROR_NONE;
+}
+
+static void send_put_off(struct http *http, uint64_t due_ns)
+{
+    if (http->put_off != NULL)
+        (void)http__count_open(http,
+                               -put_off_tick(http->put_off, http->watch, due_ns, http->now_ns));
 }
 
 void http_destroy(struct http **result)
@@ -138,6 +148,8 @@ void http_destroy(struct http **result)
         MHD_stop_daemon(http->daemon);
     request_log_buffer_destroy(&http->log);
     accept_destroy(&http->accept);
+    send_put_off(http, UINT64_MAX);
+    put_off_destroy(&http->put_off);
     watch_destroy(&http->watch);
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
         if (http->connections[slot] != NULL)
@@ -162,6 +174,13 @@ void http__set_deadline(struct http__connection *c, uint64_t deadline_ns)
         deadline_ns = close_by_ns;
     bool soon = c->left && http__is_reading(c) && soon_ns < deadline_ns;
     c->http->deadlines[c->slot] = soon ? soon_ns : deadline_ns;
+}
+
+int64_t http__count_open(struct http *http, int change)
+{
+    atomic_fetch_add(&http->open, change);
+    metric_add(http->open_gauge, (uint64_t)(int64_t)change);
+    return atomic_fetch_add(http->options.connections, change) + change;
 }
 
 uint64_t http__key(const struct http__connection *c)
@@ -291,6 +310,7 @@ void http_tick(struct http *http)
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0 && http->deadlines[slot] <= http->now_ns)
             http__on_deadline(http->connections[slot]);
+    send_put_off(http, http->now_ns);
     watch_tick(http->watch, http->now_ns);
     http->stirred = true; /* the library has deadlines too: see http__close_soon */
 }
@@ -298,6 +318,7 @@ void http_tick(struct http *http)
 void http_drain(struct http *http)
 {
     http->draining = true;
+    send_put_off(http, UINT64_MAX); /* what they were refused for is over */
     for (uint32_t slot = 0; slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
         if (c == NULL || c->http == NULL || http->deadlines[slot] == 0)

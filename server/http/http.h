@@ -28,6 +28,7 @@
 
 struct http;
 struct access;
+struct put_off_clients;
 struct request_log;
 struct tls;
 
@@ -59,6 +60,7 @@ struct http_options {
     struct access *access;         /* NULL: no token is asked for */
     struct request_log *log;       /* NULL: none */
     struct http_peer_key peer_key; /* the same for all doors */
+    struct put_off_clients *put_off_clients;
     struct http_limits limits;
     int spare_max;  /* connections above connections_max, of all doors, to be refused in words */
     int linger_max; /* connections of this door that linger (watch.h) */

@@ -39,6 +39,7 @@
 #include "server/http/http.h"
 #include "server/http/count.h"
 #include "server/http/guard.h"
+#include "server/http/put_off.h"
 #include "server/http/request_log.h"
 #include "server/http/tls.h"
 #include "server/http/watch.h"
@@ -84,6 +85,7 @@ struct http__connection {
     bool shaken;         /* which is over but for what the library sends */
     bool named;          /* certified is known */
     uint64_t refused_ns; /* when a request was last turned away for lack of room; 0: never */
+    uint64_t put_off_ns; /* until when the refusal of this one is put off; 0: it is not */
 
     struct gnutls_session_int *session; /* NULL: no TLS */
     struct tls_credentials *credentials;
@@ -122,6 +124,7 @@ struct http {
     struct http_options options;
     struct MHD_Daemon *daemon;
     struct watch *watch;
+    struct put_off *put_off; /* NULL: the door speaks TLS */
     struct accept *accept;
     struct http_peer newcomer;     /* of the connection that is being handed to the library */
     struct http__connection *came; /* which has become this one; NULL: none */
@@ -153,6 +156,8 @@ bool http__is_busy(const struct http__connection *c);    /* it has an exchange *
 bool http__is_reading(const struct http__connection *c); /* the library is */
 uint64_t http__key(const struct http__connection *c);    /* for the watch */
 bool http__is_paused(const struct http__connection *c);
+/* Counts connections, those that are put off too; how many there are, of all doors. */
+int64_t http__count_open(struct http *http, int change);
 /* Suspends a connection that WAITs, once the library has returned: it then knows that it has
  * nothing to read, and asks for the answer when it is resumed. Suspended inside its call, it may
  * read first, find the end of a half-closed connection, and close it unanswered. */
@@ -193,6 +198,9 @@ enum MHD_Result http__send_answer(struct http__connection *c);
 void http__send_raw(struct http__connection *c);
 /* Writes the answer in the middle of the body and lets the connection close. */
 void http__answer_past_library(struct http__connection *c);
+/* Hands the connection, which is refused, over to be answered at c->put_off_ns; the library is to
+ * close its side. false: it cannot be. */
+bool http__put_off(struct http__connection *c);
 /* The library may ask for the answer of a connection that WAITs. */
 void http__release(struct http__connection *c);
 /* Writes the request into the access log. status 0: unanswered. */
@@ -214,6 +222,8 @@ const char *http__id(struct http__connection *c, const char *given);
 
 /* ---- request.c: what the library calls ---- */
 
+/* Whether the answer refuses the request for lack of room. */
+bool http__is_full(const struct http__connection *c);
 /* Sets the deadline of a connection that WAITs. */
 void http__wait(struct http__connection *c);
 

@@ -14,7 +14,6 @@
 #define DISCARD_MAX (1 << 20) /* refused bodies up to here are read, and the connection kept */
 /* How long a client that has closed its sending side is taken to wait for its answer. */
 #define PROBE_NS CLOCK_S
-#define EARLY_NS CLOCK_S /* the smallest Retry-After */
 
 /* ---- What handlers ask ---- */
 
@@ -249,6 +248,27 @@ static void offer(struct http__connection *c, const char *url, enum error error,
     c->in_call = false;
 }
 
+bool http__is_full(const struct http__connection *c)
+{
+    return c->status == 503 || c->status == 429;
+}
+
+/* A refusal costs the loop as much as an answer. A client that was refused, comes back before the
+ * second that it was asked to wait, and is refused again, gets to know that when the second is
+ * over. Otherwise clients that never wait keep the loops busy with refusals, and those who were let
+ * in wait for them at every turn. Returns until when; 0: it hears at once. */
+static uint64_t put_off_until(struct http__connection *c)
+{
+    if (!http__is_full(c) || c->over || c->x.verb != EXCHANGE_POST || c->http->draining ||
+        c->final || c->left)
+        return 0;
+    uint64_t now_ns = c->http->now_ns, until_ns = c->refused_ns + PUT_OFF_NS;
+    if (c->refused_ns == 0 || until_ns <= now_ns)
+        until_ns = put_off_take(c->http->options.put_off_clients, c->peer.number, now_ns);
+    c->refused_ns = until_ns != 0 ? until_ns : now_ns;
+    return until_ns;
+}
+
 /* The head is complete. */
 static enum MHD_Result begin(struct http__connection *c, const char *url, const char *method,
                              const char *version)
@@ -280,7 +300,10 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     c->early =
         error != ERROR_NONE || c->over || x->expect_continue || x->content_length > DISCARD_MAX;
     offer(c, url, error, why);
+    c->put_off_ns = c->answered ? put_off_until(c) : 0;
     http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
+    if (c->put_off_ns != 0 && http__put_off(c))
+        return MHD_NO;
     if (c->answered && c->early)
         return http__send_answer(c);
     http__body_begin(c);
@@ -309,22 +332,6 @@ static enum MHD_Result take(struct http__connection *c, const char *piece, size_
     return MHD_YES;
 }
 
-/* A refusal costs the loop as much as an answer. A client that was refused, comes back before the
- * second that it was asked to wait, and is refused again, gets to know that when the second is
- * over. Otherwise clients that never wait keep the loop busy with refusals, and those who were let
- * in wait for it at every turn: 640 connections with 8x8 matrices, --queue-max 64 and two shared
- * cores left 1,000 answers a second of 12,000; so it is 15,000 (AMD EPYC, 2026-11-21). */
-static bool is_put_off(struct http__connection *c)
-{
-    bool full = c->status == 503 || c->status == 429;
-    if (!full || c->x.verb != EXCHANGE_POST || c->http->draining || c->final || c->left)
-        return false;
-    uint64_t now_ns = c->http->now_ns, before_ns = c->refused_ns;
-    bool early = before_ns != 0 && now_ns < before_ns + EARLY_NS;
-    c->refused_ns = early ? before_ns + EARLY_NS : now_ns;
-    return early;
-}
-
 void http__wait(struct http__connection *c)
 {
     uint64_t by_ns = c->x.deadline_ns, probe_ns = c->http->now_ns + PROBE_NS;
@@ -337,9 +344,9 @@ static enum MHD_Result complete(struct http__connection *c)
 {
     struct exchange *x = &c->x;
     assert(c->phase == HTTP_BODY || (c->phase == HTTP_DISCARD && c->answered));
-    if (c->answered && is_put_off(c)) {
+    if (c->answered && c->put_off_ns != 0 && c->session != NULL) {
         http__move(c, HTTP_WAIT);
-        http__set_deadline(c, c->refused_ns);
+        http__set_deadline(c, c->put_off_ns);
         http__suspend_later(c);
         return MHD_YES;
     }

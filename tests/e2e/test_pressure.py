@@ -364,9 +364,10 @@ def test_overload_is_orderly():
         with Load(daemon, [case], clients=60, seconds=3, allowed=[503]) as load:
             time.sleep(1)
             latencies = []
-            for _ in range(30):
+            for k in range(30):
                 start = time.monotonic()
-                answer = daemon.talk(GOOD)
+                with daemon.connect(source=f"127.1.0.{k + 1}") as newcomer:
+                    answer = newcomer.exchange(GOOD)
                 if answer.status == 503:
                     latencies.append(time.monotonic() - start)
                     assert 1 <= int(answer.header("Retry-After")) <= 3600
@@ -390,7 +391,7 @@ def test_overload_is_orderly():
 @pytest.mark.faults
 @pytest.mark.timeout(60)
 def test_who_comes_back_early_is_put_off():
-    """The second refusal of a connection comes when the second is over that the first asked for."""
+    """The second refusal of a client comes when the second is over that the first asked for."""
     with Daemon(
         "--queue-max", "1", "--batch-deadline", "60s", fault=f"slow:{int(scaled_timeout(3e6))}"
     ) as daemon:
@@ -406,11 +407,16 @@ def test_who_comes_back_early_is_put_off():
             busy.send(GOOD)
             time.sleep(0.2)
             assert refused(hasty) < scaled_timeout(0.5)
-            assert 0.4 < refused(hasty) < scaled_timeout(1.5)
             assert refused(other) < scaled_timeout(0.5), "another connection is reported at once"
+            assert 0.4 < refused(hasty) < scaled_timeout(1.5)
+            assert hasty.ended(scaled_timeout(2))
             time.sleep(1.1)
-            assert refused(hasty) < scaled_timeout(0.5), "who waits is reported at once"
-            hasty.send(GOOD)
+            assert refused(other) < scaled_timeout(0.5), "who waits is reported at once"
+        with daemon.connect() as again:
+            assert 0.4 < refused(again) < scaled_timeout(1.5), "on a new connection too"
+        with daemon.connect() as again:
+            assert refused(again) < scaled_timeout(0.5), "and has waited then"
+            again.send(GOOD)
             time.sleep(0.1)  # put off when the daemon is reported to end
 
 

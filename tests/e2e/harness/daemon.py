@@ -207,8 +207,8 @@ class Daemon:
     def url(self):
         return f"{self.address[0]}:{self.address[1]}"
 
-    def connect(self, timeout=None):
-        return wire.Connection(self.address, timeout)
+    def connect(self, timeout=None, source=None):
+        return wire.Connection(self.address, timeout, source)
 
     def talk(self, data, timeout=None):
         return wire.talk(self.address, data, timeout)

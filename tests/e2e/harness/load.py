@@ -85,7 +85,12 @@ class _Client(asyncio.Protocol):
         case, self.case = self.case, None
         self.run.answered_one(self, case, body)
         self.buffer, self.need = b"", None
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if ("connection", "close") in ((k.lower(), v.lower()) for k, v in self.fields):
+            self.transport.close()
+            self.run.come_again()
+        else:
             self.next()
 
     def connection_lost(self, error):
@@ -140,6 +145,11 @@ class _Run:
         self.live -= 1
         if self.live == 0:
             self.done.set()
+
+    def come_again(self):
+        if not self.over:
+            self.live += 1
+            self.connecting = asyncio.ensure_future(self.connect())
 
     async def connect(self):
         loop = asyncio.get_running_loop()

@@ -86,12 +86,13 @@ def parse_head(head):
 
 
 class Connection:
-    """A client's connection to (host, port) or to a unix socket's path."""
+    """A client's connection to (host, port), from a host, or to a unix socket's path."""
 
-    def __init__(self, address, timeout=None):
+    def __init__(self, address, timeout=None, source=None):
         timeout = scaled_timeout(30) if timeout is None else timeout
         if isinstance(address, tuple):
-            self.socket = socket.create_connection(address, timeout=timeout)
+            self.socket = socket.create_connection(
+                address, timeout=timeout, source_address=source and (source, 0))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
             self.socket = socket.socket(socket.AF_UNIX)

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "handlers/handlers.h"
 #include "server/http/http.h"
+#include "server/http/put_off.h"
 #include "server/listen.h"
 
 #define MS INT64_C(1000000)
@@ -39,6 +40,7 @@ enum manner {
 static struct {
     enum manner manner;
     int begun, run, expired, expired_in_body, ended, refused, refused_begun, released;
+    int status_at_begin; /* 0: 404 */
     enum error refusal;
     bool without_sink;
     bool in_steps, is_full; /* the sink grows; there is no memory for it */
@@ -92,7 +94,7 @@ void handlers_begin(struct exchange *x)
     const char *header = exchange_header(x, "x-test");
     snprintf(fake.header, sizeof fake.header, "%s", header != NULL ? header : "");
     if (fake.manner == AT_BEGIN)
-        answer(x, 404);
+        answer(x, fake.status_at_begin != 0 ? fake.status_at_begin : 404);
     else if (x->content_length > 0 && !fake.without_sink) {
         assert_true(x->content_length <= (int64_t)sizeof fake.body);
         x->takes_body = true;
@@ -188,6 +190,7 @@ static struct {
     struct mailbox box;
     _Atomic int64_t connections;
     _Atomic uint64_t short_since_ns;
+    struct put_off_clients put_off_clients;
     int port;
 } bed;
 
@@ -208,6 +211,7 @@ static inline void set_up(struct http_limits limits)
     bed.metrics = metric_registry_create();
     bed.connections = 0;
     bed.short_since_ns = 0;
+    memset(&bed.put_off_clients, 0, sizeof bed.put_off_clients);
     mailbox_init(&bed.box, no_wake, NULL);
     int fd = listen_take(&sockets, 0);
     struct http_options options = {.listen_fds = &fd,
@@ -219,6 +223,7 @@ static inline void set_up(struct http_limits limits)
                                    .short_since_ns = &bed.short_since_ns,
                                    .spare_max = 64,
                                    .linger_max = 1024,
+                                   .put_off_clients = &bed.put_off_clients,
                                    .limits = limits};
     assert_int_equal(http_create(&options, &bed.http, NULL), ERROR_NONE);
     memset(&fake, 0, sizeof fake);

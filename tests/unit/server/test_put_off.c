@@ -1,0 +1,178 @@
+/* tests/unit/server/test_put_off.c: who is taken for a client that comes again too soon, and when
+ * such a client hears that it is refused.
+ */
+#include "tests/unit/server/http_bed.h"
+
+/* ---- Clients ---- */
+
+static void test_clients(void **state)
+{
+    (void)state;
+    static struct put_off_clients clients;
+    const uint32_t client = 0xfedcba98, alike = client ^ 0x80000000;
+    /* The clock's lowest 32 bits in milliseconds begin anew in between. */
+    const uint64_t now_ns = (UINT64_C(1) << 32) * CLOCK_MS - CLOCK_S / 2,
+                   until_ns = now_ns + CLOCK_S;
+    assert_int_equal(put_off_take(&clients, client, now_ns), 0);
+    assert_int_equal(put_off_take(&clients, 0, now_ns), 0);
+    put_off_owe(&clients, client, until_ns, now_ns);
+    put_off_owe(&clients, client, until_ns, now_ns);
+    assert_int_equal(put_off_take(&clients, client + 1, now_ns), 0);
+    assert_int_equal(put_off_take(&clients, alike, now_ns), 0);
+    assert_int_equal(put_off_take(&clients, client, now_ns), until_ns);
+    assert_int_equal(put_off_take(&clients, client, until_ns - CLOCK_MS), until_ns);
+    assert_int_equal(put_off_take(&clients, client, now_ns), 0); /* there were two */
+    put_off_owe(&clients, client, until_ns, now_ns);
+    assert_int_equal(put_off_take(&clients, client, until_ns), 0); /* its second is over */
+    put_off_owe(&clients, client, until_ns + CLOCK_S, until_ns);   /* and does not count any more */
+    assert_int_equal(put_off_take(&clients, client, until_ns), until_ns + CLOCK_S);
+    assert_int_equal(put_off_take(&clients, client, until_ns), 0);
+    /* One whose number ends alike takes the place. */
+    put_off_owe(&clients, client, until_ns, now_ns);
+    put_off_owe(&clients, alike, until_ns, now_ns);
+    assert_int_equal(put_off_take(&clients, client, now_ns), 0);
+    assert_int_equal(put_off_take(&clients, alike, now_ns), until_ns);
+    for (int i = 0; i < 5000; i++)
+        put_off_owe(&clients, client, until_ns, now_ns);
+    int taken = 0;
+    while (put_off_take(&clients, client, now_ns) != 0)
+        taken++;
+    assert_in_range(taken, 1, 4999);
+}
+
+/* ---- Connections ---- */
+
+static const char request[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello";
+/* Of a body that does not come, and is not waited for. */
+static const char head[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 900000\r\n\r\n";
+
+static void begin(int status)
+{
+    set_up(generous);
+    fake.manner = AT_BEGIN;
+    fake.status_at_begin = status;
+}
+
+/* Hears a refusal; how long it took, in nanoseconds. */
+static uint64_t refused(int client, const char *text, const char *status)
+{
+    uint64_t start_ns = clock_now_ns();
+    say(client, text);
+    const char *heard = "";
+    for (int i = 0; i < 3 && strstr(heard, "AAAAA") == NULL; i++)
+        heard = hear(client, "AAAAA");
+    assert_non_null(strstr(heard, status));
+    assert_int_equal(times(heard, "HTTP/1.1 "), 1);
+    return clock_now_ns() - start_ns;
+}
+
+static bool at_once(uint64_t took_ns)
+{
+    return took_ns < 400 * CLOCK_MS;
+}
+
+static void test_kept_connection(void **state)
+{
+    (void)state;
+    begin(503);
+    int client = call(), other = call();
+    assert_true(at_once(refused(client, request, "HTTP/1.1 503 ")));
+    uint64_t start_ns = clock_now_ns();
+    say(client, head);
+    /* Another one of the same address hears of it at once meanwhile, and again when it has waited.
+     */
+    assert_true(at_once(refused(other, request, "HTTP/1.1 503 ")));
+    assert_true(times(hear(client, "<end>"), "HTTP/1.1 503 ") == 1);
+    assert_in_range(clock_now_ns() - start_ns, 900 * CLOCK_MS, 3 * CLOCK_S);
+    for (uint64_t end_ns = clock_now_ns() + 1100 * CLOCK_MS; clock_now_ns() < end_ns;)
+        turn();
+    assert_true(at_once(refused(other, request, "HTTP/1.1 503 ")));
+    assert_int_equal(bed.connections, 1);
+    close(client);
+    close(other);
+    tear_down();
+}
+
+static void test_new_connections(void **state)
+{
+    (void)state;
+    begin(429);
+    int clients[3] = {call(), call(), call()};
+    assert_true(at_once(refused(clients[0], request, "HTTP/1.1 429 ")));
+    close(clients[0]);
+    for (int i = 0; i < 1000 && bed.connections > 2; i++)
+        turn();
+    /* One connection was closed, one is put off. */
+    say(clients[1], head);
+    turn();
+    assert_true(at_once(refused(clients[2], request, "HTTP/1.1 429 ")));
+    assert_int_equal(bed.connections, 2);
+    assert_int_equal(times(hear(clients[1], "<end>"), "HTTP/1.1 429 "), 1);
+    close(clients[1]);
+    close(clients[2]);
+    tear_down();
+}
+
+/* What is asked for with another verb, what is refused for another reason, and what is answered, is
+ * answered at once, and so is all that is put off when the service ends. */
+static void test_others(void **state)
+{
+    (void)state;
+    begin(503);
+    int client = call();
+    assert_true(at_once(refused(client, request, "HTTP/1.1 503 ")));
+    assert_true(at_once(refused(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 503 ")));
+    fake.status_at_begin = 404;
+    assert_true(at_once(refused(client, request, "HTTP/1.1 404 ")));
+    fake.status_at_begin = 503;
+    say(client, request);
+    for (int i = 0; i < 20; i++)
+        turn();
+    uint64_t start_ns = clock_now_ns();
+    http_drain(bed.http);
+    assert_non_null(strstr(hear(client, "AAAAA"), "HTTP/1.1 503 "));
+    assert_true(at_once(clock_now_ns() - start_ns));
+    close(client);
+    tear_down();
+}
+
+/* A client that leaves while it is put off, and a door that ends before it is answered. */
+static void test_ends(void **state)
+{
+    (void)state;
+    for (int leaves = 0; leaves < 2; leaves++) {
+        begin(503);
+        int client = call();
+        assert_true(at_once(refused(client, request, "HTTP/1.1 503 ")));
+        say(client, head);
+        for (int i = 0; i < 20; i++)
+            turn();
+        assert_int_equal(bed.connections, 1);
+        if (leaves) {
+            close(client);
+            for (int i = 0; i < 3000 && bed.connections > 0; i++)
+                turn();
+            assert_int_equal(bed.connections, 0);
+        }
+        tear_down();
+        if (!leaves)
+            close(client);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_kept_connection),
+        cmocka_unit_test(test_new_connections),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_ends),
+    };
+    answer_body = malloc(ANSWER_MAX);
+    assert_non_null(answer_body);
+    memset(answer_body, 'A', ANSWER_MAX);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(answer_body);
+    return failed;
+}
