@@ -32,6 +32,7 @@ struct handlers_services {
     struct workers *pool;
     struct metric_registry *metrics;
     const char *version;
+    bool tls, tokens; /* what a client needs, as the status page has it */
     struct handlers_limits limits;
     /* Kept by the server. */
     _Atomic bool live, ready, draining;

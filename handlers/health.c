@@ -70,10 +70,11 @@ static const char page_policy[] = "default-src 'none'; style-src 'unsafe-inline'
 
 static const char page_head[] =
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>invertd</title>"
-    "<meta name=\"viewport\" content=\"width=device-width\"><style>"
+    "<meta name=\"viewport\" content=\"width=device-width\">"
+    "<meta name=\"color-scheme\" content=\"light dark\"><style>"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em}"
     "table{border-collapse:collapse}td,th{text-align:left;padding:.2em 1em .2em 0;"
-    "vertical-align:top}pre{background:#eee;color:#111;padding:.6em;overflow-x:auto}"
+    "vertical-align:top}pre{background:#8882;padding:.6em;overflow-x:auto}"
     "</style></head><body><h1>invertd</h1>";
 
 static const char page_tail[] =
@@ -157,12 +158,14 @@ static void put_commands(struct text *page, const struct exchange *x)
     const char *host = exchange_header(x, "Host");
     if (host == NULL || *host == '\0' || host[strspn(host, plain)] != '\0')
         host = "localhost:8000";
+    const char *scheme = x->handlers->services->tls ? "https://" : "";
+    const char *token = x->handlers->services->tokens ? "-H 'Authorization: Bearer TOKEN' " : "";
     text_printf(page,
-                "<h2>Try it</h2><pre>curl -sS -d '{\"matrix\":[[4,7],[2,6]]}' %s/v1/invert\n\n"
-                "curl -sS --fail-with-body --data-binary @a.npy "
+                "<h2>Try it</h2><pre>curl -sS %s-d '{\"matrix\":[[4,7],[2,6]]}' %s%s/v1/invert\n\n"
+                "curl -sS %s--fail-with-body --data-binary @a.npy "
                 "-H 'Content-Type: application/x-npy' \\\n"
-                "     %s/v1/invert -o inverse.npy || cat inverse.npy</pre>",
-                host, host);
+                "     %s%s/v1/invert -o inverse.npy || cat inverse.npy</pre>",
+                token, scheme, host, token, scheme, host);
 }
 
 static void put_methods(struct text *page, const struct handlers *handlers)

@@ -243,6 +243,8 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
     services->pool = daemon->pool;
     services->metrics = daemon->metrics;
     services->version = INVERTD_VERSION;
+    services->tls = config->tls_cert != NULL;
+    services->tokens = config->token_file != NULL;
     services->limits = config_handlers_limits(config);
     return handlers_create(services, &daemon->handlers, failure);
 }

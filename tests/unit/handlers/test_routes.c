@@ -204,6 +204,26 @@ static void test_status_page_names_its_host(void **state)
     fake_stop(&fake);
 }
 
+/* They ask as a client has to. */
+static void test_status_page_names_what_a_client_needs(void **state)
+{
+    (void)state;
+    static const char token[] = "Authorization: Bearer TOKEN", scheme[] = " https://localhost:8000";
+    for (int i = 0; i < 4; i++) {
+        struct fake fake;
+        struct fake_exchange f;
+        fake_start(&fake);
+        fake.services.tls = (i & 1) != 0;
+        fake.services.tokens = (i & 2) != 0;
+        fake_request(&fake, &f, EXCHANGE_GET, "/");
+        fake_send(&f, NULL, 0);
+        assert_int_equal(strstr(fake_body(&f), scheme) != NULL, fake.services.tls);
+        assert_int_equal(strstr(fake_body(&f), token) != NULL, fake.services.tokens);
+        fake_end(&f);
+        fake_stop(&fake);
+    }
+}
+
 static void test_error_formats(void **state)
 {
     (void)state;
@@ -533,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_where_a_path_is),
         cmocka_unit_test(test_every_page),
         cmocka_unit_test(test_status_page_names_its_host),
+        cmocka_unit_test(test_status_page_names_what_a_client_needs),
         cmocka_unit_test(test_error_formats),
         cmocka_unit_test(test_refuse),
         cmocka_unit_test(test_health),
