@@ -419,10 +419,10 @@ static void stop(struct daemon *daemon)
 
 /* ---- Command line ---- */
 
-static int complain(const struct failure *failure, enum exit_code code)
+static int complain(const struct failure *failure)
 {
     fprintf(stderr, "invertd: %s\n", failure->detail);
-    return code;
+    return failure->code == ERROR_BAD_OPTION ? EXIT_OPTIONS : EXIT_TROUBLE;
 }
 
 static int print(struct config *config, enum config_task task)
@@ -464,7 +464,7 @@ static int print_token(char *const *arguments)
         error = token_file_new(name, roles == NULL ? client_role_name(CLIENT_INFER) : roles, token,
                                &line, &failure);
     if (error != ERROR_NONE)
-        return complain(&failure, error == ERROR_BAD_OPTION ? EXIT_OPTIONS : EXIT_TROUBLE);
+        return complain(&failure);
     printf("%s\n%s\n", token, buffer);
     return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
 }
@@ -508,7 +508,7 @@ int main(int argc, char **argv)
     daemon.argc = argc;
     daemon.argv = argv;
     if (config_read(argc, argv, environ, &daemon.config, &task, &failure) != ERROR_NONE)
-        return complain(&failure, EXIT_OPTIONS);
+        return complain(&failure);
     if (task == CONFIG_NEW_TOKEN)
         return print_token(argv + 1);
     if (task != CONFIG_SERVE)
@@ -516,18 +516,18 @@ int main(int argc, char **argv)
     if (engine_command_make_spawner(daemon.config.engine_path, daemon.config.engine_cuda_path,
                                     daemon.config.cpu, &daemon.spawner, &failure) != ERROR_NONE) {
         config_free(&daemon.config);
-        return complain(&failure, EXIT_TROUBLE);
+        return complain(&failure);
     }
     if (read_files(&daemon, &failure) != ERROR_NONE) {
         config_free(&daemon.config);
-        return complain(&failure, EXIT_OPTIONS);
+        return complain(&failure);
     }
     if (!log_open((enum log_level)daemon.config.log_level,
                   (enum log_format)daemon.config.log_format, "invertd", daemon.config.log_file)) {
         failure_set(&failure, ERROR_INTERNAL, "cannot open the log file %s: %s",
                     daemon.config.log_file, strerror(errno));
         config_free(&daemon.config);
-        return complain(&failure, EXIT_TROUBLE);
+        return complain(&failure);
     }
     signal(SIGPIPE, SIG_IGN);
     size_arena(&daemon.config);
