@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
@@ -130,6 +131,8 @@ static _Noreturn void become(char *const *words, char *const *environment, int *
     }
     for (int i = 0; i < SPAWNER_FDS_MAX && good; i++)
         good = dup2(fds[i], i) == i;
+    /* Those that the front was started with. Before Linux 5.11 they go on. */
+    (void)close_range(SPAWNER_FDS_MAX, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     if (good)
         execve(words[0], words + 1, environment);
     int32_t error = errno;

@@ -48,10 +48,9 @@ struct spawner_end {
 /* Forks; borrows the rules. INTERNAL: no process, no sockets. */
 ERROR_MUST_CHECK enum error spawner_create(const struct spawner_rules *rules,
                                            struct spawner **spawner, struct failure *failure);
-/* Starts a program in a session of its own, with the default signals, as a child of this process,
- * which is the caller's to reap. INTERNAL: it cannot be run, is no
- * rule's, or the spawner is gone; TOO_LARGE: too
- * many words. */
+/* Starts a program in a session of its own, with the default signals and no other descriptors, as a
+ * child of this process, which is the caller's to reap. INTERNAL: it cannot be run, is no rule's,
+ * or the spawner is gone; TOO_LARGE: too many words. */
 ERROR_MUST_CHECK enum error spawner_start(struct spawner *spawner,
                                           const struct spawner_program *program, int *pid,
                                           struct failure *failure);

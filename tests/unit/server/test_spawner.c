@@ -85,6 +85,30 @@ static void test_start(void **state)
     assert_null(spawner);
 }
 
+/* What this process was started with, and did not ask to hand on, is not handed on. */
+static void test_no_other_descriptors(void **state)
+{
+    (void)state;
+    int ends[2], stray = open("/dev/null", O_RDONLY), pid;
+    assert_int_equal(dup2(stray, 40), 40);
+    struct spawner *spawner = make_spawner(); /* which has it too */
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(run_shell(spawner,
+                               "for fd in 6 7 8 9 40; do "
+                               "[ ! -e /proc/$$/fd/$fd ] || echo $fd >&5; done",
+                               ends[1], &pid),
+                     ERROR_NONE);
+    assert_int_equal(end_of(pid).exit_status, 0);
+    close(ends[1]);
+    close(stray);
+    close(40);
+    char text[64] = "";
+    assert_true(read(ends[0], text, sizeof text - 1) >= 0);
+    assert_string_equal(text, "");
+    close(ends[0]);
+    spawner_destroy(&spawner);
+}
+
 static void test_signal(void **state)
 {
     (void)state;
@@ -174,11 +198,9 @@ static void test_hostile_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),
-        cmocka_unit_test(test_signal),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_other_programs),
-        cmocka_unit_test(test_hostile_requests),
+        cmocka_unit_test(test_start),          cmocka_unit_test(test_no_other_descriptors),
+        cmocka_unit_test(test_signal),         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_other_programs), cmocka_unit_test(test_hostile_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
