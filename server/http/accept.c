@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "server/http/peer.h"
 
 #define EVENTS_MAX 16
 #define SAY_AGAIN_NS (10 * UINT64_C(1000000000)) /* between two warnings of the same kind */
@@ -35,7 +36,7 @@ struct accept {
     int *fds; /* listening */
     int count;
     enum pause pause;
-    uint64_t resume_ns, said_ns;
+    uint64_t resume_ns, said_ns, said_of_header_ns;
     struct pending *pending; /* [ACCEPT_PENDING_MAX]; NULL: there are no proxies */
     int pending_count, first_free;
 };
@@ -170,8 +171,24 @@ static void forget(struct accept *accept, struct pending *pending)
     accept->pending_count--;
 }
 
+/* An operator who has left out one side of the protocol sees no answer and no request. */
+static void warn_of_header(struct accept *accept, const struct pending *pending, uint64_t now_ns)
+{
+    static const struct http_peer_key no_key; /* it has no part in the text */
+    char name[HTTP_PEER_TEXT];
+    struct http_peer peer;
+    if (accept->said_of_header_ns != 0 && now_ns < accept->said_of_header_ns + SAY_AGAIN_NS)
+        return;
+    accept->said_of_header_ns = now_ns;
+    http_peer_read((const struct sockaddr *)&pending->address, pending->fd, &no_key, &peer);
+    http_peer_show(&peer, name);
+    log_line(LOG_WARNING, "connection from a proxy closed", "address", LOG_STR, name, "why",
+             LOG_STR, "it does not begin with a PROXY header of version 2; see --proxy-protocol",
+             NULL);
+}
+
 /* Goes on with the header; whether the connection still owes some of it. */
-static bool owes_more(struct accept *accept, struct pending *pending)
+static bool owes_more(struct accept *accept, struct pending *pending, uint64_t now_ns)
 {
     struct sockaddr_storage client;
     socklen_t length;
@@ -179,6 +196,8 @@ static bool owes_more(struct accept *accept, struct pending *pending)
     enum proxy_state state = proxy_header_read(&pending->header, fd);
     if (state == PROXY_MORE)
         return true;
+    if (state == PROXY_BAD && pending->header.count > 0)
+        warn_of_header(accept, pending, now_ns);
     (void)epoll_ctl(accept->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* where it was waited for */
     forget(accept, pending);
     if (state == PROXY_BAD)
@@ -204,7 +223,8 @@ static void await_header(struct accept *accept, int fd, const struct sockaddr *a
                                 .length = length};
     memcpy(&pending->address, address, length);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = PENDING_BIT | (uint64_t)index};
-    if (!owes_more(accept, pending) || epoll_ctl(accept->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+    if (!owes_more(accept, pending, now_ns) ||
+        epoll_ctl(accept->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
         return;
     close(fd);
     forget(accept, pending);
@@ -284,7 +304,7 @@ void accept_run(struct accept *accept, int64_t room, uint64_t now_ns)
     for (int i = 0; i < count; i++) {
         uint64_t key = events[i].data.u64;
         if ((key & PENDING_BIT) != 0)
-            (void)owes_more(accept, &accept->pending[key & ~PENDING_BIT]);
+            (void)owes_more(accept, &accept->pending[key & ~PENDING_BIT], now_ns);
         else
             taken += take_from(accept, (int)key, max - taken, now_ns);
     }

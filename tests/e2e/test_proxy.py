@@ -65,6 +65,16 @@ def test_without_a_header_it_is_closed(proxied):
     assert status(proxied, header("192.0.2.1") + LIVE) == 200
 
 
+def test_a_missing_header_is_logged_once_in_a_while():
+    with Daemon("--proxy-protocol", "127.0.0.1", "--loops", "1", ready=False) as daemon:
+        wait_until(lambda: status(daemon, header("192.0.2.1") + LIVE) == 200, 60, "an answer")
+        wire.Connection(daemon.address).close()     # as proxies look whether a server is there
+        for _ in range(3):
+            assert status(daemon, LIVE) == 0
+        [line] = [line for line in daemon.log_lines() if "PROXY header" in line.get("why", "")]
+        assert line["level"] == "warning" and line["address"] == "127.0.0.1"
+
+
 def test_from_others_it_is_refused():
     with Daemon("--proxy-protocol", "10.0.0.0/8", "--client-requests-max", "1") as daemon:
         for begin in header("192.0.2.1"), b"PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n":
