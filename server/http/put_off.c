@@ -15,6 +15,7 @@
 #define COUNT_BITS 12
 #define COUNT_MAX ((1u << COUNT_BITS) - 1)
 #define TAG_BITS 20
+#define LEFT_MAX_MS ((int32_t)(2 * PUT_OFF_NS / CLOCK_MS))
 _Static_assert(PUT_OFF_CLIENTS == 1 << (32 - TAG_BITS), "a cell and its tag are the whole number");
 
 struct cell {
@@ -37,12 +38,13 @@ static uint32_t ms_of(uint64_t ns)
     return (uint32_t)(ns / CLOCK_MS);
 }
 
-/* How long the cell still counts for this client, in milliseconds; 0 and below: no more. */
+/* How long the cell still counts for this client, in milliseconds; 0 and below: no more. Half of
+ * the time a cell of weeks ago seems to have weeks left. */
 static int32_t left_ms(struct cell cell, uint32_t client, uint64_t now_ns)
 {
-    return cell.tag == client / PUT_OFF_CLIENTS && cell.count > 0
-               ? (int32_t)(cell.until_ms - ms_of(now_ns))
-               : 0;
+    int32_t left = (int32_t)(cell.until_ms - ms_of(now_ns));
+    bool counts = cell.tag == client / PUT_OFF_CLIENTS && cell.count > 0 && left <= LEFT_MAX_MS;
+    return counts ? left : 0;
 }
 
 void put_off_owe(struct put_off_clients *clients, uint32_t client, uint64_t until_ns,

@@ -40,6 +40,17 @@ static void test_clients(void **state)
     assert_in_range(taken, 1, 4999);
 }
 
+/* Who did not come again then, and comes weeks later, is not taken for one that did. */
+static void test_clients_of_long_ago(void **state)
+{
+    (void)state;
+    static struct put_off_clients clients;
+    const uint64_t day_ns = 86400 * CLOCK_S;
+    put_off_owe(&clients, 7, day_ns + CLOCK_S, day_ns);
+    for (uint64_t day = 2; day < 100; day++)
+        assert_int_equal(put_off_take(&clients, 7, day * day_ns), 0);
+}
+
 /* ---- Connections ---- */
 
 static const char request[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello";
@@ -163,11 +174,9 @@ static void test_ends(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clients),
-        cmocka_unit_test(test_kept_connection),
-        cmocka_unit_test(test_new_connections),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_clients),         cmocka_unit_test(test_clients_of_long_ago),
+        cmocka_unit_test(test_kept_connection), cmocka_unit_test(test_new_connections),
+        cmocka_unit_test(test_others),          cmocka_unit_test(test_ends),
     };
     answer_body = malloc(ANSWER_MAX);
     assert_non_null(answer_body);
