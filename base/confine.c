@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -41,9 +42,13 @@ static const struct row front_allows[] = {
     /* Descriptors and files: logs, certificates, options and tokens that are read anew, /proc. */
     {.calls = "read readv pread64 preadv write writev pwrite64 pwritev close close_range open "
               "openat lseek fstat stat lstat newfstatat statx statfs fstatfs access faccessat "
-              "faccessat2 readlink readlinkat getcwd getdents64 fcntl ioctl dup dup2 dup3 "
+              "faccessat2 readlink readlinkat getcwd getdents64 fcntl dup dup2 dup3 "
               "ftruncate fallocate fsync fdatasync flock unlink unlinkat rename renameat renameat2 "
               "fchmod umask memfd_create"},
+    {"ioctl", true, 1, INT_BITS, FIONBIO}, /* libuv's */
+    {"ioctl", true, 1, INT_BITS, FIOCLEX},
+    {"ioctl", true, 1, INT_BITS, FIONREAD},
+    {"ioctl", true, 1, INT_BITS, TCGETS}, /* isatty's */
     /* Memory, of which none becomes executable. */
     {.calls = "brk munmap mremap madvise mincore msync membarrier"},
     {"mmap mprotect", true, 2, PROT_EXEC, 0},
@@ -79,6 +84,8 @@ static const struct row engine_refuses[] = {
     /* Who one is. */
     {.calls = "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups "
               "capset"},
+    /* What is typed at the terminal. */
+    {"ioctl", true, 1, INT_BITS, TIOCSTI},
     /* The network. */
     {"socket", true, 0, INT_BITS, AF_INET},
     {"socket", true, 0, INT_BITS, AF_INET6},

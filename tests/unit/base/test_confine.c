@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -90,6 +91,17 @@ static bool shorten_backlog(void)
     return listen(bound, 0) == 0;
 }
 
+static bool type_into_terminal(void)
+{
+    return ioctl(bound, TIOCSTI, "x") == 0;
+}
+
+static bool unblock(void)
+{
+    int on = 1;
+    return ioctl(bound, FIONBIO, &on) == 0;
+}
+
 static bool trace(void)
 {
     return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
@@ -152,6 +164,7 @@ static const struct {
     {"an internet socket", open_internet, false, false},
     {"a unix socket", open_unix, true, true},
     {"a shorter backlog", shorten_backlog, true, true},
+    {"not to block", unblock, true, true},
     {"trace", trace, false, false},
     {"memory", map_memory, true, true},
     {"memory that runs", map_code, false, true},
@@ -159,6 +172,7 @@ static const struct {
     {"wait for an event", wait_for_event, true, true},
     {"another root", leave_root, false, false},
     {"a thread's name", name_thread, true, true},
+    {"a terminal's input", type_into_terminal, false, false},
     {"a signal to any process", send_signal, false, true},
 };
 #define ROWS ((int)(sizeof rows / sizeof rows[0]))
