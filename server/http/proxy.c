@@ -49,6 +49,19 @@ static bool read_network(const char *text, struct proxy_network *network)
     return true;
 }
 
+/* A network of IPv4 addresses inside IPv6 becomes one of IPv4. */
+static void unmap(struct proxy_network *network)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    const int bits = 8 * (int)sizeof mapped;
+    if (network->family != AF_INET6 || network->bits < bits ||
+        memcmp(network->bytes, mapped, sizeof mapped) != 0)
+        return;
+    network->family = AF_INET;
+    network->bits -= bits;
+    memmove(network->bytes, network->bytes + sizeof mapped, 4);
+}
+
 enum error proxy_list_read(const struct option_list *texts, struct proxy_list *list,
                            struct failure *failure)
 {
@@ -59,6 +72,7 @@ enum error proxy_list_read(const struct option_list *texts, struct proxy_list *l
                                "--proxy-protocol \"%.60s\" is not allowed; give addresses, or "
                                "networks such as 10.0.0.0/8, with commas between.",
                                texts->items[i]);
+        unmap(&list->networks[i]);
         list->count++;
     }
     return ERROR_NONE;
