@@ -102,7 +102,7 @@ void http__handshakes_abandon(struct http *http)
 {
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
-        if (c != NULL && c->http != NULL && (c->asleep || c->line == &http->woken))
+        if (c != NULL && (c->asleep || c->line == &http->woken))
             MHD_resume_connection(c->library);
     }
 }

@@ -321,7 +321,7 @@ void http_drain(struct http *http)
     send_put_off(http, UINT64_MAX); /* what they were refused for is over */
     for (uint32_t slot = 0; slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
-        if (c == NULL || c->http == NULL || http->deadlines[slot] == 0)
+        if (c == NULL || http->deadlines[slot] == 0)
             continue;
         if (c->phase == HTTP_IDLE)
             http__close_soon(c);
