@@ -103,9 +103,9 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
         c->answer_bytes += (int64_t)reply->segments[i].iov_len;
 
     bool in_body = c->phase == HTTP_BODY && !c->in_call;
-    bool may_wait = c->http->put_off != NULL && http__is_full(c);
-    if (in_body ||
-        (c->phase == HTTP_HEAD && c->frame.content_length > 0 && (!c->early || may_wait))) {
+    bool before_body = c->frame.content_length > 0 && !c->early;
+    bool may_be_put_off = c->http->put_off != NULL && http__is_full(c) && x->verb == EXCHANGE_POST;
+    if (in_body || (c->phase == HTTP_HEAD && (before_body || may_be_put_off))) {
         text_init(&c->raw, HTTP_RAW_MAX);
         http_raw_compose(&c->raw, reply, x->id, c->cors, x->verb == EXCHANGE_HEAD);
     }
