@@ -145,6 +145,8 @@ enum MHD_Result http__send_answer(struct http__connection *c)
         return MHD_NO;
     http__move(c, HTTP_SENDING);
     c->began_ns = c->http->now_ns;
+    if (c->put_off_ns != 0)
+        c->refused_ns = c->http->now_ns; /* it hears of it only now */
     http__set_deadline(c, c->http->now_ns + (uint64_t)c->http->options.limits.send_timeout_ns +
                               http__second_a_mebibyte(c->answer_bytes));
     enum MHD_Result result = MHD_queue_response(c->library, (unsigned)c->status, c->response);

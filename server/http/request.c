@@ -265,7 +265,7 @@ static uint64_t put_off_until(struct http__connection *c)
     uint64_t now_ns = c->http->now_ns, until_ns = c->refused_ns + PUT_OFF_NS;
     if (c->refused_ns == 0 || until_ns <= now_ns)
         until_ns = put_off_take(c->http->options.put_off_clients, c->peer.number, now_ns);
-    c->refused_ns = until_ns != 0 ? until_ns : now_ns;
+    c->refused_ns = now_ns;
     return until_ns;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "tests/unit/server/http_bed.h"
 
+#include <sys/resource.h>
+
 /* ---- Clients ---- */
 
 static void test_clients(void **state)
@@ -126,6 +128,24 @@ static void test_new_connections(void **state)
     tear_down();
 }
 
+/* Who is refused at once, as no descriptor is left, does not add up seconds. */
+static void test_without_descriptors(void **state)
+{
+    (void)state;
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    begin(503);
+    int client = call();
+    assert_true(at_once(refused(client, request, "HTTP/1.1 503 ")));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, limit.rlim_max}), 0);
+    for (int i = 0; i < 5; i++)
+        assert_true(at_once(refused(client, request, "HTTP/1.1 503 ")));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_in_range(refused(client, request, "HTTP/1.1 503 "), 900 * CLOCK_MS, 4 * CLOCK_S);
+    close(client);
+    tear_down();
+}
+
 /* What is asked for with another verb, what is refused for another reason, and what is answered, is
  * answered at once, and so is all that is put off when the service ends. */
 static void test_others(void **state)
@@ -176,9 +196,13 @@ static void test_ends(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clients),         cmocka_unit_test(test_clients_of_long_ago),
-        cmocka_unit_test(test_kept_connection), cmocka_unit_test(test_new_connections),
-        cmocka_unit_test(test_others),          cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_clients_of_long_ago),
+        cmocka_unit_test(test_kept_connection),
+        cmocka_unit_test(test_new_connections),
+        cmocka_unit_test(test_without_descriptors),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_ends),
     };
     answer_body = malloc(ANSWER_MAX);
     assert_non_null(answer_body);
