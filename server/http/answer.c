@@ -128,13 +128,13 @@ bool http__put_off(struct http__connection *c)
 {
     struct http *http = c->http;
     if (http->put_off == NULL || c->raw.failed || c->raw.data == NULL ||
-        !put_off_add(http->put_off, c->fd, &c->raw, c->put_off_ns))
+        !put_off_add(http->put_off, c->fd, c->peer.number, &c->raw, c->put_off_ns))
         return false;
     (void)http__count_open(http, 1); /* as long as it is put off; the library's side is uncounted */
     http__finish(c, false);
     http__move(c, HTTP_GONE);
     c->plain = true;   /* the duplicate lingers */
-    c->refused_ns = 0; /* that is over then */
+    c->refused_ns = 0; /* put_off knows it */
     return true;
 }
 

@@ -113,7 +113,7 @@ enum error http_create(const struct http_options *options, struct http **result,
     if (error == ERROR_NONE && !make_slots(http))
         error = failure_set(failure, ERROR_INTERNAL, "out of memory");
     if (error == ERROR_NONE && options->tls == NULL)
-        error = put_off_create((int)http->slots, &http->put_off, failure);
+        error = put_off_create((int)http->slots, options->put_off_clients, &http->put_off, failure);
     if (error == ERROR_NONE && (http->daemon = start(http)) == NULL)
         error = failure_set(failure, ERROR_INTERNAL, "libmicrohttpd does not start");
     if (error != ERROR_NONE) {

@@ -82,20 +82,24 @@ uint64_t put_off_take(struct put_off_clients *clients, uint32_t client, uint64_t
 
 struct waiting {
     int fd;
+    uint32_t client;
     uint64_t until_ns;
     struct text refusal;
 };
 
 struct put_off {
+    struct put_off_clients *clients;
     int max, count;
     struct waiting waiting[];
 };
 
-enum error put_off_create(int max, struct put_off **result, struct failure *failure)
+enum error put_off_create(int max, struct put_off_clients *clients, struct put_off **result,
+                          struct failure *failure)
 {
     struct put_off *put_off = calloc(1, sizeof *put_off + (size_t)max * sizeof put_off->waiting[0]);
     if (put_off == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    put_off->clients = clients;
     put_off->max = max;
     *result = put_off;
     return ERROR_NONE;
@@ -117,12 +121,13 @@ void put_off_destroy(struct put_off **result)
     *result = NULL;
 }
 
-bool put_off_add(struct put_off *put_off, int fd, struct text *refusal, uint64_t until_ns)
+bool put_off_add(struct put_off *put_off, int fd, uint32_t client, struct text *refusal,
+                 uint64_t until_ns)
 {
     int own = put_off->count < put_off->max ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (own < 0)
         return false;
-    put_off->waiting[put_off->count++] = (struct waiting){own, until_ns, *refusal};
+    put_off->waiting[put_off->count++] = (struct waiting){own, client, until_ns, *refusal};
     *refusal = (struct text){0};
     return true;
 }
@@ -135,6 +140,7 @@ int put_off_tick(struct put_off *put_off, struct watch *watch, uint64_t due_ns, 
         if (one->until_ns > due_ns)
             continue;
         (void)http_raw_send(one->fd, &one->refusal);
+        put_off_owe(put_off->clients, one->client, now_ns + PUT_OFF_NS, now_ns);
         watch_linger(watch, one->fd, now_ns);
         end(put_off, i);
     }

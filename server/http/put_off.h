@@ -8,8 +8,8 @@
  * A connection that is kept is known by itself. A client whose refused connection has closed, and
  * who comes on a new one, is known by its number (peer.h): how many such connections of a number
  * have closed is counted, and as many refusals of new ones are put off. Who shares the number of
- * such a client may be taken for it, and hears of a refusal up to a second late. One that was put
- * off has waited, and begins anew.
+ * such a client may be taken for it, and hears of a refusal up to a second late: one refusal for
+ * each refused connection that has closed.
  *
  * Threads: put_off_owe and put_off_take any; the rest one event loop's. Cost: a compare-and-swap a
  * connection that closes within a second of a refusal, and one a refusal.
@@ -44,16 +44,17 @@ uint64_t put_off_take(struct put_off_clients *clients, uint32_t client, uint64_t
 
 struct put_off;
 
-/* max: how many connections may be put off at once. */
-ERROR_MUST_CHECK enum error put_off_create(int max, struct put_off **put_off,
-                                           struct failure *failure);
+/* max: how many connections may be put off at once. Borrows clients. */
+ERROR_MUST_CHECK enum error put_off_create(int max, struct put_off_clients *clients,
+                                           struct put_off **put_off, struct failure *failure);
 /* put_off_tick has sent all. */
 void put_off_destroy(struct put_off **put_off);
 /* Keeps a duplicate of fd, and takes the text and empties it. false: there is no place, and nothing
  * has changed. */
-bool put_off_add(struct put_off *put_off, int fd, struct text *refusal, uint64_t until_ns);
-/* Sends what is due by then; the connections linger in watch. How many. Call it every 100 ms or so.
- */
+bool put_off_add(struct put_off *put_off, int fd, uint32_t client, struct text *refusal,
+                 uint64_t until_ns);
+/* Sends what is due by then; the connections linger in watch, and their clients owe a second again.
+ * How many. Call it every 100 ms or so. */
 int put_off_tick(struct put_off *put_off, struct watch *watch, uint64_t due_ns, uint64_t now_ns);
 
 #endif
