@@ -19,12 +19,6 @@ from harness.settings import DAEMON, ENGINE, SANITIZER, scaled_timeout
 REQUEST = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]})
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 # ---- Starting ----
 
 
@@ -152,7 +146,7 @@ def test_options_of_the_server_itself(daemon):
 
 
 def test_metrics_listener():
-    port = free_port()
+    port = wire.free_port()
     with Daemon("--metrics-listen", f"127.0.0.1:{port}", ready=False) as daemon:
         side = ("127.0.0.1", port)
 

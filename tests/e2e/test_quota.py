@@ -2,9 +2,7 @@
 harmed, and what is used is shown."""
 
 import contextlib
-import hashlib
 import math
-import os
 import re
 import shutil
 import signal
@@ -13,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from harness import matrices, metrics, pki, wire
+from harness import matrices, metrics, pki, tokens, wire
 from harness.codec import invert_bytes, load, npy
 from harness.daemon import Daemon, wait_until
 
@@ -22,20 +20,15 @@ SMALL = npy(np.eye(3))
 
 
 def bearer(name):
-    return {"Authorization": f"Bearer token-of-{name}"}
+    return tokens.bearer(f"token-of-{name}")
 
 
 def write(path, **quotas):
     """The token file: a line a client, and one that sees the metrics."""
-    lines = []
-    for name, quota in {**quotas, "operator": ""}.items():
-        digest = hashlib.sha256(f"token-of-{name}".encode()).hexdigest()
-        roles = "metrics" if name == "operator" else "infer"
-        lines.append(f"{name} {roles} sha256:{digest} {quota}\n")
-    fresh = path.with_suffix(".new")
-    fresh.write_text("".join(lines))
-    os.chmod(fresh, 0o600)
-    os.replace(fresh, path)
+    lines = [tokens.line(name, "infer", f"token-of-{name}", quota)
+             for name, quota in quotas.items()]
+    lines.append(tokens.line("operator", "metrics", "token-of-operator"))
+    tokens.write(path, "".join(lines), 0o600)
 
 
 @contextlib.contextmanager

@@ -9,13 +9,13 @@ import json
 import math
 import os
 import re
-import socket
 import subprocess
 import sys
 
 import numpy
 import pytest
 
+from harness import wire
 from harness.settings import DAEMON, ROOT, scaled_timeout
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
@@ -97,8 +97,7 @@ def test_examples_that_start_a_daemon(page, count, tmp_path):
     assert len(scripts) == count
     environment = {k: v for k, v in os.environ.items() if not k.startswith("INVERTD_")}
     for script in scripts:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
+        port = str(wire.free_port())
         script = script.replace("8000", port).replace("build/invertd", str(DAEMON))
         assert script.endswith("kill $!\n")
         # A curl that gets an error status ends the script.

@@ -145,9 +145,7 @@ def test_a_unix_socket_is_plain(pair, tmp_path):
 
 def test_the_metrics_listener_has_tls_too(pair):
     tls = pki.context(pair[1])
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = wire.free_port()
     with Daemon(*options(pair[2], "--metrics-listen", f"127.0.0.1:{port}"), ready=False):
         wait_until(lambda: pki.talk(("127.0.0.1", port), tls, READY).status == 200, 60, "ready")
 

@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import signal
-import socket
 import threading
 import time
 
@@ -448,16 +447,10 @@ def test_new_token(tmp_path):
 # ---- Other doors ----
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_the_metrics_listener_and_a_unix_socket(tmp_path):
     path, unix = tmp_path / "tokens", tmp_path / "socket"
     write(path, ALL)
-    with Daemon("--token-file", path, "--metrics-listen", f"127.0.0.1:{free_port()}",
+    with Daemon("--token-file", path, "--metrics-listen", f"127.0.0.1:{wire.free_port()}",
                 "--listen", f"unix:{unix}") as daemon:
         for token, status in (None, 401), ("infer", 403), ("metrics", 200), ("admin", 200):
             data = wire.request("GET", "/metrics", None, bearer(token and TOKENS[token]))

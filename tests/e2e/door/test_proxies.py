@@ -10,7 +10,6 @@ import asyncio
 import collections
 import contextlib
 import json
-import socket
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from harness import wire
 from harness.codec import infer_bytes, v2_binary
 from harness.daemon import Daemon, wait_until
 from harness.proxies import HAProxy, Nginx, SharingHAProxy
-from harness.settings import ALL_FRAMINGS, scaled_timeout
+from harness.settings import ALL_FRAMINGS
 
 ROUTES = framings.routes() if ALL_FRAMINGS else ["/livez", "/v1/invert", "/v2/models/lu/infer"]
 VERBS = framings.VERBS if ALL_FRAMINGS else ["GET", "POST"]
@@ -138,13 +137,6 @@ def test_a_pipelined_request_is_seen_by_both(tmp_path):
     assert hidden_ids(served) == hidden_ids(proxy.ids()) == {"hidden-000007": 1}
 
 
-def connect_from(source, address):
-    connection = wire.Connection.__new__(wire.Connection)
-    connection.buffer = b""
-    connection.socket = socket.create_connection(address, scaled_timeout(30), (source, 0))
-    return connection
-
-
 def test_haproxy_names_the_client(tmp_path):
     """Two clients of one proxy have a request each; two requests of one are too many."""
     log = tmp_path / "access"
@@ -153,7 +145,7 @@ def test_haproxy_names_the_client(tmp_path):
                 ready=False) as daemon, HAProxy(daemon, tmp_path) as proxy:
 
         def statuses(*sources):
-            connections = [connect_from(source, proxy.address) for source in sources]
+            connections = [wire.Connection(proxy.address, source=source) for source in sources]
             for connection in connections:
                 connection.send(REQUEST)
             answers = sorted(connection.read().status for connection in connections)

@@ -6,7 +6,6 @@ Both listen on a free port of loopback. Each keeps a log of the X-Request-Ids th
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 
 import pytest
@@ -54,9 +53,7 @@ class Proxy:
     def __init__(self, daemon, folder, changes=()):
         """changes: of the configuration, beyond the addresses: {words: other words}."""
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = probe.getsockname()
+        self.address = "127.0.0.1", wire.free_port()
         self.ids_file = folder / "ids"
         self.command = self.prepare(daemon.url, f"127.0.0.1:{self.address[1]}", dict(changes))
 

@@ -85,6 +85,13 @@ def parse_head(head):
     return int(status), fields
 
 
+def free_port():
+    """A port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Connection:
     """A client's connection to (host, port), from a host, or to a unix socket's path."""
 

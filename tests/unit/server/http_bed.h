@@ -55,7 +55,24 @@ static struct {
     unsigned char body[1 << 20];
 } fake;
 
-static char *answer_body; /* [ANSWER_MAX] */
+static char *answer_body; /* [ANSWER_MAX], of the group of tests */
+
+static inline int make_answer_body(void **state)
+{
+    (void)state;
+    answer_body = malloc(ANSWER_MAX);
+    if (answer_body == NULL)
+        return -1;
+    memset(answer_body, 'A', ANSWER_MAX);
+    return 0;
+}
+
+static inline int free_answer_body(void **state)
+{
+    (void)state;
+    free(answer_body);
+    return 0;
+}
 
 static void on_release(void *context)
 {

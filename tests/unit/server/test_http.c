@@ -287,9 +287,5 @@ int main(void)
         cmocka_unit_test(test_deadlines), cmocka_unit_test(test_limit),
         cmocka_unit_test(test_drain),     cmocka_unit_test(test_destroy),
     };
-    answer_body = malloc(ANSWER_MAX);
-    memset(answer_body, 'A', ANSWER_MAX);
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    free(answer_body);
-    return failures;
+    return cmocka_run_group_tests(tests, make_answer_body, free_answer_body);
 }

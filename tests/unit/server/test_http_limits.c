@@ -240,9 +240,5 @@ int main(void)
         cmocka_unit_test(test_owed),
         cmocka_unit_test(test_send_timeout),
     };
-    answer_body = malloc(ANSWER_MAX);
-    memset(answer_body, 'A', ANSWER_MAX);
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    free(answer_body);
-    return failures;
+    return cmocka_run_group_tests(tests, make_answer_body, free_answer_body);
 }

@@ -204,10 +204,5 @@ int main(void)
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_ends),
     };
-    answer_body = malloc(ANSWER_MAX);
-    assert_non_null(answer_body);
-    memset(answer_body, 'A', ANSWER_MAX);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(answer_body);
-    return failed;
+    return cmocka_run_group_tests(tests, make_answer_body, free_answer_body);
 }
