@@ -10,7 +10,6 @@
 #include "handlers/openapi.h"
 #include "handlers/stats.h"
 
-#define CLIENTS_SHOWN QUEUE_ACCOUNTS_SHOWN
 #define METRICS_MAX (16 << 20)
 
 static void answer_flag(struct exchange *x, const char *name, bool value)
@@ -129,9 +128,9 @@ static void put_client(void *context, const struct queue_account_use *use)
         text_puts(table->page, "<h2>Clients</h2><table><tr><th>Name<th>Requests under way"
                                "<th>Requests a second<th>MiB of the arena<th>Device seconds a "
                                "second");
-    if (table->rows == CLIENTS_SHOWN)
+    if (table->rows == QUEUE_ACCOUNTS_SHOWN)
         text_puts(table->page, "<tr><td colspan=\"5\">and others");
-    if (table->rows++ >= CLIENTS_SHOWN)
+    if (table->rows++ >= QUEUE_ACCOUNTS_SHOWN)
         return;
     text_puts(table->page, "<tr><td>");
     put_html(table->page, use->name);

@@ -170,8 +170,7 @@ static const struct option_row rows[] = {
      .help =
          "Requests of one client that wait or run; further ones are answered 429; 0: no limit. A "
          "client is its name, where it has one, or its address. Behind a proxy all clients have "
-         "one "
-         "address, but with --proxy-protocol."},
+         "one address, but with --proxy-protocol."},
     {.flag = "client-bytes-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(client_bytes_max),

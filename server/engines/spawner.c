@@ -1,8 +1,8 @@
 /* server/engines/spawner.c: see spawner.h.
  *
  * A request is one message: path and arguments, each with its zero, and a descriptor for each that
- * is not /dev/null. The answer is one too: the
- * pid, and errno where the program could not be run; then the pid is of a process that has ended.
+ * is not /dev/null. The answer is one too: the pid, and errno where the program could not be run;
+ * then the pid is of a process that has ended.
  */
 #include "server/engines/spawner.h"
 

@@ -3,7 +3,8 @@
  * A refusal for lack of room asks the client to wait for a second or more. One that comes again
  * sooner, and is refused again, is put off: its connection leaves the HTTP library, no more of the
  * request is read, and the refusal is sent when the second is over, after which the connection
- * closes. So it costs a descriptor and no processor, and those who were let in have the loops.
+ * closes. So it costs a descriptor and no processor, and those who were let in have the loops. With
+ * TLS there is none of this: the library holds the connection until then.
  *
  * A connection that is kept is known by itself. A client whose refused connection has closed, and
  * who comes on a new one, is known by its number (peer.h): how many such connections of a number
