@@ -20,11 +20,13 @@ RATE_SHARE, TAIL_RATIO, BIG_SHARE, IDLE_US = 0.75, 2.0, 0.75, 150.0
 # engine computes fewer), p50 in us.
 MANY_CORES = 16
 MANY_RATE, MANY_TAIL_US, MANY_BIG, MANY_IDLE_US = 300e3, 2000.0, 915e3, 60.0
+TLS_SHARE = 0.6  # of plain HTTP's rate, on any machine
 
 ABOUT = ("date", "commit", "device", "system", "command", "daemon", "load", "busy before")
 
 BIG = "32x32, 128 a request (1 MiB)"
 SMALL = "8x8, one a request"
+OVER_TLS = "invertd over TLS"
 
 
 def add_limits(parser, seconds, rounds):
@@ -79,6 +81,16 @@ def pick(rows, **wanted):
     return next(r for r in rows if all(r.get(k) == v for k, v in wanted.items()))
 
 
+def verdicts_of_tls(throughput):
+    rows = []
+    for scenario in (SMALL, BIG):
+        share = pick(throughput, scenario=scenario, who=OVER_TLS)["requests_per_s"] / \
+            pick(throughput, scenario=scenario, who="invertd")["requests_per_s"]
+        rows.append((f"{scenario}, over TLS, share of plain", f"{share:.0%}",
+                     f"at least {TLS_SHARE:.0%}", share >= TLS_SHARE))
+    return rows
+
+
 def verdicts_of_many(throughput, latency):
     """The same for a machine of 16 cores or more."""
     small = pick(throughput, scenario=SMALL, who="invertd")
@@ -99,7 +111,7 @@ def verdicts_of_many(throughput, latency):
 def verdicts(about, throughput, latency, engine):
     """[(what, measured, target, reached)] of the figures the service is held to."""
     if about["cores"] >= MANY_CORES:
-        return verdicts_of_many(throughput, latency)
+        return verdicts_of_many(throughput, latency) + verdicts_of_tls(throughput)
     small = pick(throughput, scenario=SMALL, who="invertd")
     echo = pick(throughput, scenario=SMALL, who="echo")
     big = pick(throughput, scenario=BIG, who="invertd")
@@ -121,7 +133,7 @@ def verdicts(about, throughput, latency, engine):
         share = big["matrices_per_s"] * (1 / carried + 1 / computed)
         rows.insert(2, ("1 MiB bodies of 32x32, share of what echo and engine add up to",
                         f"{share:.0%}", f"at least {BIG_SHARE:.0%}", share >= BIG_SHARE))
-    return rows
+    return rows + verdicts_of_tls(throughput)
 
 
 def table(header, rows, align):
@@ -146,7 +158,7 @@ def markdown(name, about, throughput, latency, engine, picture):
              table(["requests", "server", "requests/s", "inversions/s", "MB/s each way", "p50, us",
                     "p99, us"],
                    [[r["scenario"], r["who"], number(r["requests_per_s"]),
-                     number(r["matrices_per_s"] if r["who"] == "invertd" else None),
+                     number(r["matrices_per_s"] if r["who"] != "echo" else None),
                      number(r["megabytes_per_s"]), number(r["p50_us"]), number(r["p99_us"])]
                     for r in throughput], "llrrrrr"),
              "", "## One 8x8 a time, one connection, nothing else", "",
