@@ -71,11 +71,15 @@ static struct message *completion_of(struct queue_item *done)
 static void on_done_in_queue(struct queue_item *done)
 {
     struct message *first = completion_of(done), *last = first;
-    struct mailbox *mailbox = inference_of_message(first)->mailbox;
+    const struct inference *inference = inference_of_message(first);
+    struct mailbox *mailbox = inference->mailbox;
+    int64_t requests = 1;
     while ((done = done->next) != NULL) {
         last->next = completion_of(done);
         last = last->next;
+        requests++;
     }
+    queue_computed(inference->handlers->services->queue, requests);
     mailbox_post_chain(mailbox, first, last);
 }
 

@@ -106,11 +106,13 @@ static enum error enter(struct queue *queue, struct queue_reservation *reservati
     if (admission->draining)
         return failure_set(failure, ERROR_DRAINING,
                            "The service is shutting down; send the request to another instance.");
-    if (admission->entered >= queue->limits.requests_max)
+    int64_t under_way =
+        admission->entered - atomic_load_explicit(&admission->computed, memory_order_relaxed);
+    if (under_way >= queue->limits.requests_max)
         return failure_set(failure, ERROR_FULL,
                            "The service has %lld requests under way, which is its limit; try "
                            "again later.",
-                           (long long)admission->entered);
+                           (long long)under_way);
     if (queue->classes[QUEUE_HOST].out && queue->classes[QUEUE_CUDA].out)
         return failure_set(failure, ERROR_NO_ENGINE,
                            "No computing engine is running at the moment; try again later.");
@@ -150,10 +152,18 @@ void queue_leave(struct queue *queue, struct queue_reservation *reservation)
     queue__reservation_remove(queue, reservation, reservation->held_bytes);
     queue__reservation_remove_staging(queue, reservation);
     queue->admission.entered--;
+    if (reservation->computed)
+        atomic_fetch_sub_explicit(&queue->admission.computed, 1, memory_order_relaxed);
+    reservation->computed = false;
     leave_client(queue, reservation);
     struct queue_reservation *served = queue__reservation_serve(queue);
     pthread_mutex_unlock(&queue->admission.lock);
     queue__reservation_report(served);
+}
+
+void queue_computed(struct queue *queue, int64_t requests)
+{
+    atomic_fetch_add_explicit(&queue->admission.computed, requests, memory_order_relaxed);
 }
 
 bool queue_take(struct queue *queue, struct queue_reservation *reservation)

@@ -116,7 +116,7 @@ struct queue_account; /* account.h */
 struct queue_client;
 
 struct queue_limits {
-    int64_t requests_max;        /* items queued or running; past it 503 */
+    int64_t requests_max;        /* that arrive, wait or run; past it 503 */
     int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
     int64_t bytes_max;           /* of the arena, that all requests may hold; 0: no limit */
     int64_t staging_bytes_max;   /* outside the arena, for the first parts of bodies */
@@ -154,6 +154,7 @@ struct queue_reservation {
     /* What is counted for it: of the arena, of staging memory. The owner may read both while it
      * does not wait. */
     int64_t held_bytes, staged_bytes;
+    bool computed; /* set by the owner: see queue_computed */
 
     /* The queue's own. */
     struct queue_client *entry;
@@ -171,6 +172,10 @@ struct queue_reservation {
 ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, struct queue_reservation *reservation,
                                         struct failure *failure);
 void queue_leave(struct queue *queue, struct queue_reservation *reservation); /* it does not wait */
+/* So many requests have been computed, and their reservations say so. Until they leave they hold
+ * memory, but no place: one whose answer waits for its client, or for a busy event loop, keeps none
+ * out. Cost: an atomic addition. */
+void queue_computed(struct queue *queue, int64_t requests);
 /* Takes what the reservation lacks of the arena, all at once. false: it waits, and on_room comes.
  */
 ERROR_MUST_CHECK bool queue_take(struct queue *queue, struct queue_reservation *reservation);

@@ -194,7 +194,8 @@ struct queue_account {
 struct queue_admission {
     pthread_mutex_t lock; /* guards what follows */
     bool draining;
-    int64_t entered;
+    int64_t entered;          /* requests entered and not left */
+    _Atomic int64_t computed; /* of these, those that need no engine any more; without the lock */
     struct queue_client *clients[QUEUE_HASH_SIZE];
 
     /* reservation.c */

@@ -256,6 +256,7 @@ void *handlers__item_done(struct queue_item *done)
 {
     struct item *item = (struct item *)((char *)done - offsetof(struct item, queued));
     handlers__item_move(item, ITEM_DONE);
+    item->memory.reservation.computed = true;
     return item->context;
 }
 

@@ -109,7 +109,8 @@ void handlers__item_fill_empty(struct item *item);
  * together. context: the caller's own. */
 void handlers__item_submit(struct item *item, void (*on_done)(struct queue_item *done), void *owner,
                            void *context);
-/* In on_done, once for each item: its context. The item is DONE. */
+/* In on_done, once for each item: its context. The item is DONE, and is to be counted for
+ * queue_computed. */
 void *handlers__item_done(struct queue_item *done);
 void handlers__item_cancel(struct item *item); /* see queue_cancel */
 /* Of an item that is DONE: why it has no outputs, or NONE. */

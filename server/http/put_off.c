@@ -78,6 +78,13 @@ uint64_t put_off_take(struct put_off_clients *clients, uint32_t client, uint64_t
     return now_ns + (uint64_t)left * CLOCK_MS;
 }
 
+uint64_t put_off_spread_ns(uint32_t client, uint64_t now_ns)
+{
+    /* The upper half of a product with the golden ratio of 2^64: neighbours lie far apart. */
+    uint64_t mixed = (now_ns ^ (uint64_t)client << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    return (mixed >> 32) * PUT_OFF_NS >> 32;
+}
+
 /* ---- Connections ---- */
 
 struct waiting {

@@ -2,14 +2,16 @@
  *
  * A refusal for lack of room asks the client to wait for a second or more. One that comes again
  * sooner, and is refused again, is put off: its connection leaves the HTTP library, no more of the
- * request is read, and the refusal is sent when the second is over, after which the connection
- * closes. So it costs a descriptor and no processor, and those who were let in have the loops. With
- * TLS there is none of this: the library holds the connection until then.
+ * request is read, and the refusal is sent when the second is over, and up to another second, after
+ * which the connection closes. The time differs from client to client: those who were refused
+ * together would come back together, and be refused together again. So a client costs a descriptor
+ * and no processor, and those who were let in have the loops. With TLS there is none of this: the
+ * library holds the connection until then.
  *
  * A connection that is kept is known by itself. A client whose refused connection has closed, and
  * who comes on a new one, is known by its number (peer.h): how many such connections of a number
  * have closed is counted, and as many refusals of new ones are put off. Who shares the number of
- * such a client may be taken for it, and hears of a refusal up to a second late: one refusal for
+ * such a client may be taken for it, and hears of a refusal up to two seconds late: one refusal for
  * each refused connection that has closed.
  *
  * Threads: put_off_owe and put_off_take any; the rest one event loop's. Cost: a compare-and-swap a
@@ -42,6 +44,8 @@ void put_off_owe(struct put_off_clients *clients, uint32_t client, uint64_t unti
                  uint64_t now_ns);
 /* A new connection of the client is refused: the time of which that is put off; 0: it is not. */
 uint64_t put_off_take(struct put_off_clients *clients, uint32_t client, uint64_t now_ns);
+/* What a refusal is put off for beyond the second: from 0 to PUT_OFF_NS, evenly. */
+uint64_t put_off_spread_ns(uint32_t client, uint64_t now_ns);
 
 struct put_off;
 

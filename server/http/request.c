@@ -255,8 +255,9 @@ bool http__is_full(const struct http__connection *c)
 
 /* A refusal costs the loop as much as an answer. A client that was refused, comes back before the
  * second that it was asked to wait, and is refused again, gets to know that when the second is
- * over. Otherwise clients that never wait keep the loops busy with refusals, and those who were let
- * in wait for them at every turn. Returns until when; 0: it hears at once. */
+ * over, or up to another second later. Otherwise clients that never wait keep the loops busy with
+ * refusals, and those who were let in wait for them at every turn. Returns until when; 0: it hears
+ * at once. */
 static uint64_t put_off_until(struct http__connection *c)
 {
     if (!http__is_full(c) || c->over || c->x.verb != EXCHANGE_POST || c->http->draining ||
@@ -266,7 +267,7 @@ static uint64_t put_off_until(struct http__connection *c)
     if (c->refused_ns == 0 || until_ns <= now_ns)
         until_ns = put_off_take(c->http->options.put_off_clients, c->peer.number, now_ns);
     c->refused_ns = now_ns;
-    return until_ns;
+    return until_ns == 0 ? 0 : until_ns + put_off_spread_ns(c->peer.number, now_ns);
 }
 
 /* The head is complete. */

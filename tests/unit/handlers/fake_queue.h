@@ -28,11 +28,11 @@ struct queue_account {
 };
 
 struct queue {
-    enum error enter_error; /* what queue_enter says */
-    int64_t entered, left;
-    int64_t bytes_max;              /* what requests may reserve together; 0: anything */
-    _Atomic int64_t reserved_bytes; /* the pool's threads reserve too */
-    bool is_short;                  /* every reservation has to wait */
+    enum error enter_error;          /* what queue_enter says */
+    int64_t entered, left, computed; /* computed: and not left */
+    int64_t bytes_max;               /* what requests may reserve together; 0: anything */
+    _Atomic int64_t reserved_bytes;  /* the pool's threads reserve too */
+    bool is_short;                   /* every reservation has to wait */
     struct queue_reservation *waiting;
     int64_t staged_bytes;
     struct queue_item *items[FAKE_ITEMS];
@@ -158,8 +158,17 @@ void queue_leave(struct queue *queue, struct queue_reservation *reservation)
     queue_leave_staging(queue, reservation);
     queue_unreserve(queue, reservation, reservation->held_bytes);
     queue->left++;
+    queue->computed -= reservation->computed;
+    reservation->computed = false;
+    assert_true(queue->computed >= 0);
+    assert_true(queue->left < queue->entered || queue->computed == 0);
     assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);
     assert_true(queue->left <= queue->entered);
+}
+
+void queue_computed(struct queue *queue, int64_t requests)
+{
+    queue->computed += requests;
 }
 
 void queue_submit(struct queue *queue, struct queue_item *item)

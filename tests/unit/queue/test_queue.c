@@ -374,6 +374,7 @@ static void test_admission(void **state)
     assert_int_equal(queue_pending(bench.queue), 8);
     leave(&bench, 1);
     assert_int_equal(enter(&bench, 1, &failure), ERROR_NONE);
+    assert_int_equal(enter(&bench, 9, &failure), ERROR_FULL);
     queue_drain(bench.queue);
     leave(&bench, 1);
     assert_int_equal(enter(&bench, 1, &failure), ERROR_DRAINING);
@@ -383,6 +384,37 @@ static void test_admission(void **state)
         leave(&bench, 2 + (uint32_t)i);
     assert_int_equal(queue_pending(bench.queue), 0);
     assert_true(queue_retry_after_s(bench.queue) >= 1);
+    bench_close(&bench);
+}
+
+static void fill(struct bench *bench)
+{
+    struct failure failure;
+    for (uint32_t client = 1; client <= limits.requests_max; client++)
+        assert_int_equal(enter(bench, client, &failure), ERROR_NONE);
+    assert_int_equal(enter(bench, 100, &failure), ERROR_FULL);
+}
+
+static void test_computed_requests_keep_no_place(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct failure failure;
+    fill(&bench);
+    for (int i = 0; i < 2; i++)
+        bench.reservations[i].computed = true;
+    queue_computed(bench.queue, 2);
+    for (uint32_t client = 101; client <= 102; client++)
+        assert_int_equal(enter(&bench, client, &failure), ERROR_NONE);
+    assert_int_equal(enter(&bench, 103, &failure), ERROR_FULL);
+    assert_int_equal(queue_pending(bench.queue), limits.requests_max + 2);
+    for (uint32_t client = 101; client <= 102; client++)
+        leave(&bench, client);
+    for (uint32_t client = 1; client <= limits.requests_max; client++)
+        leave(&bench, client);
+    fill(&bench);
+    for (uint32_t client = 1; client <= limits.requests_max; client++)
+        leave(&bench, client);
     bench_close(&bench);
 }
 
@@ -504,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_each_lane_knows_its_own_work),
         cmocka_unit_test(test_great_debts_cost_nothing_to_forgive),
         cmocka_unit_test(test_admission),
+        cmocka_unit_test(test_computed_requests_keep_no_place),
         cmocka_unit_test(test_a_crowd_does_not_starve_one),
         cmocka_unit_test(test_priority_goes_first),
         cmocka_unit_test(test_batches_wait_with_batch_wait_us),

@@ -53,6 +53,20 @@ static void test_clients_of_long_ago(void **state)
         assert_int_equal(put_off_take(&clients, 7, day * day_ns), 0);
 }
 
+/* Those who are refused within a moment come back at all times of a second. */
+static void test_spread(void **state)
+{
+    (void)state;
+    int tenths[10] = {0};
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint64_t spread_ns = put_off_spread_ns(i % 100, UINT64_C(1) << 50 | i * 1000);
+        assert_in_range(spread_ns, 0, PUT_OFF_NS - 1);
+        tenths[spread_ns * 10 / PUT_OFF_NS]++;
+    }
+    for (int i = 0; i < 10; i++)
+        assert_in_range(tenths[i], 60, 140);
+}
+
 /* ---- Connections ---- */
 
 static const char request[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello";
@@ -196,13 +210,10 @@ static void test_ends(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clients),
-        cmocka_unit_test(test_clients_of_long_ago),
-        cmocka_unit_test(test_kept_connection),
-        cmocka_unit_test(test_new_connections),
-        cmocka_unit_test(test_without_descriptors),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_clients),         cmocka_unit_test(test_clients_of_long_ago),
+        cmocka_unit_test(test_spread),          cmocka_unit_test(test_kept_connection),
+        cmocka_unit_test(test_new_connections), cmocka_unit_test(test_without_descriptors),
+        cmocka_unit_test(test_others),          cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, make_answer_body, free_answer_body);
 }
