@@ -10,8 +10,11 @@
 #include "server/http/private.h"
 #include "server/http/raw.h"
 
-#define SCHEME_LENGTH 7       /* of "http://" */
-#define DISCARD_MAX (1 << 20) /* refused bodies up to here are read, and the connection kept */
+#define SCHEME_LENGTH 7 /* of "http://" */
+/* Bodies up to here are read, and the connection kept: of a request that is refused, which else is
+ * answered at once, and of one whose path does nothing with a body. */
+#define REFUSED_MAX (64 << 10)
+#define UNWANTED_MAX (1 << 20)
 /* How long a client that has closed its sending side is taken to wait for its answer. */
 #define PROBE_NS CLOCK_S
 
@@ -241,7 +244,7 @@ static void offer(struct http__connection *c, const char *url, enum error error,
         answer_star(x);
     else
         handlers_begin(x);
-    if (!c->answered && !x->takes_body && x->content_length > DISCARD_MAX)
+    if (!c->answered && !x->takes_body && x->content_length > UNWANTED_MAX)
         handlers_refuse(x, ERROR_TOO_LARGE,
                         "This path does nothing with a body, and reads at most 1 MiB of one; "
                         "send none.");
@@ -299,7 +302,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     c->cors = NULL;
     c->answered = false;
     c->early =
-        error != ERROR_NONE || c->over || x->expect_continue || x->content_length > DISCARD_MAX;
+        error != ERROR_NONE || c->over || x->expect_continue || x->content_length > REFUSED_MAX;
     offer(c, url, error, why);
     c->put_off_ns = c->answered ? put_off_until(c) : 0;
     http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
