@@ -20,7 +20,8 @@ const struct method method_auto = {
         "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
         "what they do there. A CUDA engine knows them apart from n = 256 on, positive "
         "definite ones in FP32 from 321 on, and takes all others by lu. A matrix that equals its "
-        "transpose to the last bit has an inverse that does so too, whatever it goes by.",
+        "transpose to the last bit has an inverse that does so too, whatever it goes by; "
+        "docs/numerics.md has the one exception, beyond n = 1024.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {[METHOD_OUTPUT_INVERSE] = {.name = "INVERSE",
                                            .help = "inverses",

@@ -64,7 +64,8 @@ const struct method method_ism = {
                                             "then those of A0 + X Y^T. If A0_INVERSE is off by "
                                             "more than the promise allows, A0 + X Y^T is formed "
                                             "and inverted anew (METHOD lu). With m = 0 that "
-                                            "refreshes an inverse: a quarter of it is allowed. "
+                                            "refreshes an inverse, and less is allowed: "
+                                            "docs/guide.md says how much. "
                                             "Where no inverse of A0 is known, form A0 + X Y^T and "
                                             "take lu",
                                         .instead = "form A0 + X Y^T and take lu",
@@ -140,9 +141,10 @@ const struct method method_ism = {
                 [METHOD_ISM_RESIDUAL] =
                     {.name = "RESIDUAL",
                      .help = "the 1-norm of I - X A, X being INVERSE, measured from A0, X and Y in "
-                             "the answer's precision; NaN with A0_INVERSE alone, where A is not "
-                             "known, and where there is no inverse. It takes 4 n^2 m operations, "
-                             "with a dense A0 2 n^3 more",
+                             "the answer's precision. So where terms of A0 + X Y^T cancel it may "
+                             "be far above the true one, by their size times eps |X|. NaN with "
+                             "A0_INVERSE alone, where A is not known, and where there is no "
+                             "inverse. It takes 4 n^2 m operations, with a dense A0 2 n^3 more",
                      .optional = true,
                      .needs = METHOD_INPUT(METHOD_ISM_INVERSE)}},
     .options =

@@ -39,7 +39,8 @@ const struct method method_iterative = {
                                        .is_default = true},
          [METHOD_ITERATIVE_INFO] =
              {.name = "INFO",
-              .help = "status; in 1..n: that column has zeros alone, or with n a row may",
+              .help = "status; k in 1..n: column k has zeros alone. A row of zeros is "
+                      "reported as n",
               .kind = METHOD_INT32,
               .is_default = true},
          [METHOD_ITERATIVE_RCOND] = {.name = "RCOND",

@@ -46,9 +46,10 @@ static const char *remedy_without_start(const struct proto_request *request, int
         return " Raise max_iterations.";
     if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
         return " Take initial=auto, or method=lu, which says whether the matrix is singular.";
-    if ((double)max_steps < request->method->options[steps].max)
-        return " The matrix may be singular: method=lu says. If it is not, raise max_iterations.";
-    return " The matrix may be singular: method=lu says.";
+    if (tolerance_of(request) > 0)
+        return " The matrix may be singular: method=lu says. If it is not, leave tolerance out: "
+               "columns of different scales may put it out of reach.";
+    return " The matrix may be singular: method=lu says, and inverts it if it is not.";
 }
 
 /* By ITERATIONS and, where it was asked for, RESIDUAL: below 1/2 it is that of an inverse. Without
@@ -89,7 +90,8 @@ static void say_unconverged(const struct proto_request *request, const struct su
                  "%s: it ended after %lld of at most %lld steps, above tolerance=%.2g", failed,
                  steps, max_steps, tolerance);
         remedy = " Where outputs=residual is below 0.5, rounding allows no less, and tolerance "
-                 "has to be above it; else method=lu says whether the matrix is singular.";
+                 "has to be above it; else leave tolerance out, or ask method=lu whether the "
+                 "matrix is singular.";
     } else {
         snprintf(said->reason, sizeof said->reason,
                  "%s: no start led to an inverse, the best of them ended after %lld of at most "

@@ -159,14 +159,14 @@ def refusal(client, a, query):
     [
         (True, "", "no start led to an inverse", "method=lu says"),
         (True, "&initial=transpose", "no start led to an inverse", "initial=auto"),
-        (True, "&tolerance=0.1&outputs=residual", "no start led to an inverse", "method=lu"),
+        (True, "&tolerance=0.1&outputs=residual", "no start led to an inverse", "leave tolerance"),
         (False, "&tolerance=1e-20", "above tolerance=1e-20", "outputs=residual"),
         (False, "&tolerance=1e-20&outputs=residual", "RESIDUAL stood still at", "Raise tolerance"),
         (
             False,
             "&max_iterations=2&initial=transpose",
             "all 2 steps that max_iterations",
-            "Raise max_iterations",
+            "aise max_iterations",
         ),
     ],
 )
@@ -175,7 +175,7 @@ def test_what_is_said_of_it(client, singular, query, said, remedy):
     a = np.full((9, 9), 3.0) if singular else matrices.random(9, seed=8)
     detail = refusal(client, a, query)
     assert said in detail and remedy in detail, detail
-    for other in ("Raise max_iterations", "Raise tolerance", "initial=auto"):
+    for other in ("aise max_iterations", "Raise tolerance", "initial=auto"):
         assert other == remedy or other not in detail, detail
 
 

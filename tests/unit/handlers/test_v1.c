@@ -393,8 +393,8 @@ static const struct {
     {{NULL},
      40,
      ": no start led to an inverse, the best of them ended after 40 of at most 100 steps. The "
-     "matrix may be singular: method=lu says. If it is not, raise max_iterations. Ask "
-     "on_singular=nan for the best iterate"},
+     "matrix may be singular: method=lu says, and inverts it if it is not. Ask on_singular=nan "
+     "for the best iterate"},
     {{"initial", "transpose"},
      40,
      "of at most 100 steps. Take initial=auto, or method=lu, which says whether the matrix is "
@@ -418,8 +418,8 @@ static const struct {
     {{"tolerance", "1e-14"},
      9,
      ": it ended after 9 of at most 100 steps, above tolerance=1e-14. Where outputs=residual is "
-     "below 0.5, rounding allows no less, and tolerance has to be above it; else method=lu says "
-     "whether the matrix is singular. Ask"},
+     "below 0.5, rounding allows no less, and tolerance has to be above it; else leave tolerance "
+     "out, or ask method=lu whether the matrix is singular. Ask"},
     {{"tolerance", "1e-14", "outputs", "residual"},
      9,
      ": RESIDUAL stood still at 0.1, above tolerance=1e-14. Raise tolerance above that, or leave "
@@ -429,7 +429,8 @@ static const struct {
      ": RESIDUAL came to 0.1, above what lu leaves. Take method=lu. Ask"},
     {{"max_iterations", "1000"},
      40,
-     "ended after 40 of at most 1000 steps. The matrix may be singular: method=lu says. Ask"},
+     "ended after 40 of at most 1000 steps. The matrix may be singular: method=lu says, and "
+     "inverts it if it is not. Ask"},
 };
 
 static void test_unconverged(void **state)
