@@ -104,14 +104,12 @@ class Load:
         connection.close()
 
 
-def start_daemon(build, folder, spares):
-    engine = build / "faults" / "invertd-cuda"
+def start_daemon(build, folder, *options):
+    """The daemon, its log in the folder, and its port, once it is ready."""
     port_file = folder / "port"
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [build / "invertd", "--listen", "127.0.0.1:0", "--port-file", port_file, "--engine",
-             "cuda:0", "--engine-cuda-path", engine, "--fault-cuda", f"poison:{POISON:.0f}",
-             "--cuda-spares", str(spares)],
+            [build / "invertd", "--listen", "127.0.0.1:0", "--port-file", port_file, *options],
             stderr=log, stdin=subprocess.DEVNULL)
     end = time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:
@@ -122,7 +120,7 @@ def start_daemon(build, folder, spares):
         if get(port, "/readyz")[0] == 200:
             return process, port
     process.kill()
-    sys.exit("deaths: the daemon did not become ready:\n" + (folder / "log").read_text()[-2000:])
+    sys.exit("the daemon did not become ready:\n" + (folder / "log").read_text()[-2000:])
 
 
 def get(port, path):
@@ -230,7 +228,11 @@ def main():
     options = parser.parse_args()
     problems = []
     with tempfile.TemporaryDirectory(prefix="invertd-deaths-") as folder:
-        process, port = start_daemon(options.build.resolve(), pathlib.Path(folder), options.spares)
+        build = options.build.resolve()
+        process, port = start_daemon(
+            build, pathlib.Path(folder), "--engine", "cuda:0", "--engine-cuda-path",
+            build / "faults" / "invertd-cuda", "--fault-cuda", f"poison:{POISON:.0f}",
+            "--cuda-spares", str(options.spares))
         try:
             load = Load(port, options.clients)
             seen, sent = run(load, options, problems)
