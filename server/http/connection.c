@@ -10,6 +10,15 @@
 
 #include "server/http/private.h"
 
+/* Above the limit. Who is put off gives way to a newcomer that has not come too early. */
+static bool is_over(const struct http *http, int64_t open)
+{
+    const struct put_off_clients *clients = http->options.put_off_clients;
+    int64_t over = open - http->options.limits.connections_max;
+    return over > 0 && (over > atomic_load(&clients->waiting) ||
+                        put_off_owes(clients, http->newcomer.number, http->now_ns));
+}
+
 static void open_connection(struct http *http, struct MHD_Connection *library, void **context)
 {
     if (http->free_count == 0)
@@ -29,7 +38,7 @@ static void open_connection(struct http *http, struct MHD_Connection *library, v
     c->slot = slot;
     c->generation = (generation + 1) & 0x7fffffff;
     c->peer = http->newcomer;
-    c->over = http__count_open(http, 1) > http->options.limits.connections_max;
+    c->over = is_over(http, http__count_open(http, 1));
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
     watch_add(http->watch, c->fd, http__key(c));
     if (http->draining)

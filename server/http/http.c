@@ -124,11 +124,12 @@ enum error http_create(const struct http_options *options, struct http **result,
     return ERROR_NONE;
 }
 
-static void send_put_off(struct http *http, uint64_t due_ns)
+/* min: how many at least, if there are. */
+static void send_put_off(struct http *http, uint64_t due_ns, int64_t min)
 {
     if (http->put_off != NULL)
-        (void)http__count_open(http,
-                               -put_off_tick(http->put_off, http->watch, due_ns, http->now_ns));
+        (void)http__count_open(
+            http, -put_off_tick(http->put_off, http->watch, due_ns, min, http->now_ns));
 }
 
 void http_destroy(struct http **result)
@@ -148,7 +149,7 @@ void http_destroy(struct http **result)
         MHD_stop_daemon(http->daemon);
     request_log_buffer_destroy(&http->log);
     accept_destroy(&http->accept);
-    send_put_off(http, UINT64_MAX);
+    send_put_off(http, UINT64_MAX, 0);
     put_off_destroy(&http->put_off);
     watch_destroy(&http->watch);
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
@@ -202,6 +203,9 @@ void http__move(struct http__connection *c, enum http__phase next)
     count(&c->http->arriving, arriving - c->arriving);
     count(&c->http->held, (HELD >> next & 1) - (HELD >> c->phase & 1));
     c->arriving = arriving;
+    bool waiting = next == HTTP_WAIT && c->answered;
+    count(&c->http->options.put_off_clients->waiting, waiting - c->waiting);
+    c->waiting = waiting;
     c->paused_ns = 0;
     c->phase = next;
 }
@@ -297,6 +301,21 @@ static void end_crawlers(struct http *http)
     }
 }
 
+/* Connections above the limit that were let in: as many others that the library puts off hear now,
+ * and close. */
+static void make_room(struct http *http, int64_t over)
+{
+    for (uint32_t slot = 0; slot < http->slots && over > 0; slot++) {
+        struct http__connection *c = http->connections[slot];
+        if (c == NULL || !c->waiting)
+            continue;
+        if (c->response != NULL)
+            (void)MHD_add_response_header(c->response, "Connection", "close");
+        http__release(c);
+        over--;
+    }
+}
+
 void http_tick(struct http *http)
 {
     http->now_ns = clock_now_ns();
@@ -310,7 +329,10 @@ void http_tick(struct http *http)
     for (uint32_t slot = 0; slot < http->slots; slot++)
         if (http->deadlines[slot] != 0 && http->deadlines[slot] <= http->now_ns)
             http__on_deadline(http->connections[slot]);
-    send_put_off(http, http->now_ns);
+    int64_t over = atomic_load(http->options.connections) - http->options.limits.connections_max;
+    send_put_off(http, http->now_ns, over);
+    if (http->put_off == NULL)
+        make_room(http, over);
     watch_tick(http->watch, http->now_ns);
     http->stirred = true; /* the library has deadlines too: see http__close_soon */
 }
@@ -318,7 +340,7 @@ void http_tick(struct http *http)
 void http_drain(struct http *http)
 {
     http->draining = true;
-    send_put_off(http, UINT64_MAX); /* what they were refused for is over */
+    send_put_off(http, UINT64_MAX, 0); /* what they were refused for is over */
     for (uint32_t slot = 0; slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
         if (c == NULL || http->deadlines[slot] == 0)

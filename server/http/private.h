@@ -81,6 +81,7 @@ struct http__connection {
     bool early;          /* a refusal of this request is answered before its body */
     bool answered;       /* the exchange */
     bool arriving;       /* counted as such: the body of an admitted request */
+    bool waiting;        /* counted as such: its refusal is put off, by the library */
     bool asleep;         /* in its TLS handshake: see handshake.c */
     bool shaken;         /* which is over but for what the library sends */
     bool named;          /* certified is known */
@@ -175,6 +176,9 @@ void http__handshake_wake(struct http__connection *c);
 bool http__handshakes_resume(struct http *http);
 /* After it ran: those that wait for their clients sleep. */
 void http__handshakes_settle(struct http *http);
+/* The library is about to close one of those that it goes on with, and does not say which: answers
+ * those whose clients speak plain HTTP. */
+void http__handshake_failed(struct http *http);
 /* The connection is closed. */
 void http__handshake_end(struct http__connection *c);
 /* Before the library stops. */

@@ -78,6 +78,12 @@ uint64_t put_off_take(struct put_off_clients *clients, uint32_t client, uint64_t
     return now_ns + (uint64_t)left * CLOCK_MS;
 }
 
+bool put_off_owes(const struct put_off_clients *clients, uint32_t client, uint64_t now_ns)
+{
+    const _Atomic uint64_t *place = &clients->cells[client % PUT_OFF_CLIENTS];
+    return left_ms(unpack(atomic_load_explicit(place, memory_order_relaxed)), client, now_ns) > 0;
+}
+
 uint64_t put_off_spread_ns(uint32_t client, uint64_t now_ns)
 {
     /* The upper half of a product with the golden ratio of 2^64: neighbours lie far apart. */
@@ -118,6 +124,7 @@ static void end(struct put_off *put_off, int place)
     struct waiting *one = &put_off->waiting[place];
     close(one->fd);
     text_free(&one->refusal);
+    atomic_fetch_sub(&put_off->clients->waiting, 1);
     *one = put_off->waiting[--put_off->count];
 }
 
@@ -136,16 +143,20 @@ bool put_off_add(struct put_off *put_off, int fd, uint32_t client, struct text *
         return false;
     put_off->waiting[put_off->count++] = (struct waiting){own, client, until_ns, *refusal};
     *refusal = (struct text){0};
+    atomic_fetch_add(&put_off->clients->waiting, 1);
     return true;
 }
 
-int put_off_tick(struct put_off *put_off, struct watch *watch, uint64_t due_ns, uint64_t now_ns)
+int put_off_tick(struct put_off *put_off, struct watch *watch, uint64_t due_ns, int64_t min,
+                 uint64_t now_ns)
 {
     int before = put_off->count;
-    for (int i = put_off->count - 1; i >= 0; i--) {
+    for (int i = 0; i < put_off->count;) {
         const struct waiting *one = &put_off->waiting[i];
-        if (one->until_ns > due_ns)
+        if (one->until_ns > due_ns && before - put_off->count >= min) {
+            i++;
             continue;
+        }
         (void)http_raw_send(one->fd, &one->refusal);
         put_off_owe(put_off->clients, one->client, now_ns + PUT_OFF_NS, now_ns);
         watch_linger(watch, one->fd, now_ns);

@@ -5,8 +5,11 @@
  * request is read, and the refusal is sent when the second is over, and up to another second, after
  * which the connection closes. The time differs from client to client: those who were refused
  * together would come back together, and be refused together again. So a client costs a descriptor
- * and no processor, and those who were let in have the loops. With TLS there is none of this: the
- * library holds the connection until then.
+ * and no processor, and those who were let in have the loops. With TLS the library holds the
+ * connection until then, and it stays open.
+ *
+ * Who is put off keeps nobody out: where there are as many connections as are taken, newcomers that
+ * owe nothing are let in, and as many others hear of their refusals at the next tick, and close.
  *
  * A connection that is kept is known by itself. A client whose refused connection has closed, and
  * who comes on a new one, is known by its number (peer.h): how many such connections of a number
@@ -35,6 +38,7 @@
 /* Of all doors: clients whose refused connections have closed within PUT_OFF_NS. Two whose numbers
  * end alike take each other's place. All zeros: none. */
 struct put_off_clients {
+    _Atomic int64_t waiting; /* connections that are put off now; with TLS their doors count them */
     _Atomic uint64_t cells[PUT_OFF_CLIENTS];
 };
 
@@ -44,6 +48,8 @@ void put_off_owe(struct put_off_clients *clients, uint32_t client, uint64_t unti
                  uint64_t now_ns);
 /* A new connection of the client is refused: the time of which that is put off; 0: it is not. */
 uint64_t put_off_take(struct put_off_clients *clients, uint32_t client, uint64_t now_ns);
+/* Whether it would be. */
+bool put_off_owes(const struct put_off_clients *clients, uint32_t client, uint64_t now_ns);
 /* What a refusal is put off for beyond the second: from 0 to PUT_OFF_NS, evenly. */
 uint64_t put_off_spread_ns(uint32_t client, uint64_t now_ns);
 
@@ -58,8 +64,9 @@ void put_off_destroy(struct put_off **put_off);
  * has changed. */
 bool put_off_add(struct put_off *put_off, int fd, uint32_t client, struct text *refusal,
                  uint64_t until_ns);
-/* Sends what is due by then; the connections linger in watch, and their clients owe a second again.
- * How many. Call it every 100 ms or so. */
-int put_off_tick(struct put_off *put_off, struct watch *watch, uint64_t due_ns, uint64_t now_ns);
+/* Sends what is due by then, and as much more as makes min, if there is; the connections linger in
+ * watch, and their clients owe a second again. How many. Call it every 100 ms or so. */
+int put_off_tick(struct put_off *put_off, struct watch *watch, uint64_t due_ns, int64_t min,
+                 uint64_t now_ns);
 
 #endif

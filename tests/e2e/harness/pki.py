@@ -46,8 +46,8 @@ def context(ca, client=None, least=ssl.TLSVersion.TLSv1_2, most=ssl.TLSVersion.T
 class Connection(wire.Connection):
     """As wire.Connection, over TLS."""
 
-    def __init__(self, address, tls, timeout=None):
-        super().__init__(address, timeout)
+    def __init__(self, address, tls, timeout=None, source=None):
+        super().__init__(address, timeout, source)
         try:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         except BaseException:

@@ -21,6 +21,10 @@ static void test_clients(void **state)
     put_off_owe(&clients, client, until_ns, now_ns);
     assert_int_equal(put_off_take(&clients, client + 1, now_ns), 0);
     assert_int_equal(put_off_take(&clients, alike, now_ns), 0);
+    assert_true(put_off_owes(&clients, client, now_ns));
+    assert_false(put_off_owes(&clients, client, until_ns));
+    assert_false(put_off_owes(&clients, client + 1, now_ns));
+    assert_false(put_off_owes(&clients, alike, now_ns));
     assert_int_equal(put_off_take(&clients, client, now_ns), until_ns);
     assert_int_equal(put_off_take(&clients, client, until_ns - CLOCK_MS), until_ns);
     assert_int_equal(put_off_take(&clients, client, now_ns), 0); /* there were two */
@@ -142,6 +146,44 @@ static void test_new_connections(void **state)
     tear_down();
 }
 
+/* A newcomer comes in while those who are put off hold all connections; one of them hears early,
+ * and is taken for one that comes too early when it comes again. */
+static void test_giving_way(void **state)
+{
+    (void)state;
+    int clients[8];
+    char text[16];
+    begin(503);
+    for (int i = 0; i < 8; i++)
+        clients[i] = call();
+    for (int i = 0; i < 8; i++)
+        assert_true(at_once(refused(clients[i], request, "HTTP/1.1 503 ")));
+    for (int i = 0; i < 8; i++)
+        say(clients[i], request);
+    for (int i = 0; i < 20; i++)
+        turn();
+    fake.status_at_begin = 404;
+    assert_int_equal(bed.connections, 8);
+    assert_int_equal(bed.put_off_clients.waiting, 8);
+    int newcomer = call();
+    assert_true(at_once(refused(newcomer, request, "HTTP/1.1 404 ")));
+    for (int i = 0; i < 200 && bed.connections > 8; i++)
+        turn();
+    assert_int_equal(bed.put_off_clients.waiting, 7);
+    int heard = 0;
+    for (int i = 0; i < 8; i++)
+        heard += recv(clients[i], text, sizeof text, MSG_DONTWAIT) > 0;
+    assert_int_equal(heard, 1);
+    int again = call();
+    assert_true(at_once(refused(again, request, "HTTP/1.1 503 ")));
+    for (int i = 0; i < 8; i++)
+        close(clients[i]);
+    close(newcomer);
+    close(again);
+    tear_down();
+    assert_int_equal(bed.put_off_clients.waiting, 0);
+}
+
 /* Who is refused at once, as no descriptor is left, does not add up seconds. */
 static void test_without_descriptors(void **state)
 {
@@ -210,10 +252,15 @@ static void test_ends(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clients),         cmocka_unit_test(test_clients_of_long_ago),
-        cmocka_unit_test(test_spread),          cmocka_unit_test(test_kept_connection),
-        cmocka_unit_test(test_new_connections), cmocka_unit_test(test_without_descriptors),
-        cmocka_unit_test(test_others),          cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_clients_of_long_ago),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_kept_connection),
+        cmocka_unit_test(test_new_connections),
+        cmocka_unit_test(test_without_descriptors),
+        cmocka_unit_test(test_giving_way),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, make_answer_body, free_answer_body);
 }
