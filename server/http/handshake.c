@@ -12,9 +12,15 @@
  *
  * Threads: one event loop's.
  */
+#include <string.h>
+#include <sys/socket.h>
+
 #include "server/http/private.h"
+#include "server/http/raw.h"
 
 #define TURN_MAX 8
+#define PLAIN_MAX 4096 /* bytes of a plain request that are looked at */
+#define HOST_MAX 255
 
 /* ---- Lines of connections ---- */
 
@@ -86,6 +92,64 @@ void http__handshakes_settle(struct http *http)
         }
         remove_from_line(c);
         watch_reading(http->watch, c->fd, http__key(c), false);
+    }
+}
+
+/* What a plain request names as the host, where that may stand in a text. */
+static int host_of(const char *head, const char **host)
+{
+    static const char field[] = "\r\nHost: ", plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]";
+    const char *found = strcasestr(head, field);
+    if (found == NULL)
+        return 0;
+    *host = found + sizeof field - 1;
+    size_t length = strspn(*host, plain);
+    return length <= HOST_MAX && (*host)[length] == '\r' ? (int)length : 0;
+}
+
+/* Whether the client has sent plain HTTP. Five bytes of it the session may have read; the rest has
+ * mostly come with them. A message of TLS begins with a control character. */
+static bool is_plain(const char *head)
+{
+    const char *version = strstr(head, " HTTP/1."), *end = strchr(head, '\n');
+    return head[0] >= ' ' && version != NULL && (end == NULL || version < end);
+}
+
+static void answer_plain(struct http__connection *c, const char *head)
+{
+    const char *host = NULL;
+    int length = host_of(head, &host);
+    struct text body, answer;
+    text_init(&body, PLAIN_MAX);
+    text_printf(&body, "This port speaks TLS. Use https://%.*s in place of http://.\n", length,
+                host);
+    struct exchange_reply reply = {.status = 400,
+                                   .fields = {{"Content-Type", "text/plain; charset=utf-8"}},
+                                   .field_count = 1,
+                                   .segments = {{body.data, body.length}},
+                                   .segment_count = body.failed ? 0 : 1};
+    text_init(&answer, HTTP_RAW_MAX);
+    http_raw_compose(&answer, &reply, http__id(c, NULL), NULL, false);
+    (void)http_raw_send(c->fd, &answer);
+    shutdown(c->fd, SHUT_WR);
+    text_free(&answer);
+    text_free(&body);
+    c->refused = reply.status;
+    http_count_refused(&c->http->count, c->refused);
+    http__log(c, "other", c->refused, 0);
+}
+
+void http__handshake_failed(struct http *http)
+{
+    char head[PLAIN_MAX + 1];
+    for (struct http__connection *c = http->awake.first; c != NULL; c = c->next) {
+        if (c->shaken || c->refused != 0)
+            continue;
+        ssize_t count = recv(c->fd, head, PLAIN_MAX, MSG_PEEK | MSG_DONTWAIT);
+        head[count > 0 ? count : 0] = '\0';
+        if (is_plain(head))
+            answer_plain(c, head);
     }
 }
 

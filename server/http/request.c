@@ -90,8 +90,10 @@ static void refuse_length(struct http__connection *c)
 /* The one connection with a whole head that no handler has seen is the one complained of. */
 void http__on_complaint(void *context, const char *format, va_list arguments)
 {
-    const struct http *http = context;
+    struct http *http = context;
     (void)arguments;
+    if (strstr(format, "handshake") != NULL)
+        http__handshake_failed(http);
     if (strstr(format, "Content-Length") == NULL)
         return;
     for (uint32_t slot = 0; slot < http->slots; slot++) {

@@ -127,13 +127,49 @@ def open_connections(daemon, tls):
     return int(float(lines[0].split()[1]))
 
 
-def test_plain_http_is_not_answered(secure):
-    daemon, tls = secure
+def plainly(daemon, *pieces):
+    """All that plain bytes on a TLS port are answered."""
     with wire.Connection(daemon.address) as connection:
-        connection.send(LIVE)
-        heard = connection.drain_to_end(scaled_timeout(10))
-        assert heard is not None and b"HTTP" not in heard, heard
+        for piece in pieces:
+            connection.send(piece)
+            time.sleep(0.02)
+        return connection.drain_to_end(scaled_timeout(10))
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+@pytest.mark.parametrize("data", [LIVE, REQUEST, wire.request("HEAD", "/", version="HTTP/1.0")],
+                         ids=["get", "post", "head"])
+def test_plain_http_is_told_of_tls(secure, data, cut):
+    daemon, tls = secure
+    heard = plainly(daemon, data[:cut], data[cut:])
+    assert heard.startswith(b"HTTP/1.1 400 ") and heard.count(b"HTTP/1.") == 1, heard
+    assert b"Connection: close\r\n" in heard
+    assert heard.endswith(b"This port speaks TLS. Use https://localhost in place of http://.\n")
     assert pki.talk(daemon.address, tls, LIVE).status == 200
+
+
+@pytest.mark.parametrize("host", ["a b", "<b>", "x" * 300, ""])
+def test_plain_http_of_an_odd_host(secure, host):
+    heard = plainly(secure[0], wire.request("GET", "/", host=host))
+    assert heard.endswith(b"Use https:// in place of http://.\n"), heard
+
+
+@pytest.mark.parametrize("data", [b"hello there, who speaks?\r\n\r\n", b"\x16\x03\x01\0\x05 HTTP/1.1",
+                                  b"\r\nx HTTP/1.1\r\n\r\n", bytes(100)])
+def test_what_is_no_http_is_not_answered(secure, data):
+    heard = plainly(secure[0], data)
+    assert heard is not None and b"HTTP" not in heard, heard
+    assert pki.talk(secure[0].address, secure[1], LIVE).status == 200
+
+
+def test_plain_http_beside_handshakes(secure):
+    """The library does not say whose handshake has failed: nobody else is disturbed."""
+    daemon, tls = secure
+    with concurrent.futures.ThreadPoolExecutor(16) as threads:
+        plain = [threads.submit(plainly, daemon, LIVE) for _ in range(40)]
+        good = [threads.submit(pki.talk, daemon.address, tls, REQUEST) for _ in range(80)]
+        assert all(one.result().startswith(b"HTTP/1.1 400 ") for one in plain)
+        assert {one.result().status for one in good} == {200}
 
 
 def test_a_unix_socket_is_plain(pair, tmp_path):
