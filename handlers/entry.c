@@ -17,7 +17,7 @@
 static const char page_policy[] =
     "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; "
-    "script-src 'sha256-6QD+kiaPi9915FkiCvblL8KGIZ6g/Qjh2mApUW8uLcM='";
+    "script-src 'sha256-RYJqJHbabVlncdQqYDuH2vC7gqNa1Bf/zgalmTMhumQ='";
 
 static bool wants_page(const struct exchange *x)
 {

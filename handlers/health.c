@@ -3,6 +3,7 @@
  *
  * Threads: the exchange's loop.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -76,12 +77,6 @@ static const char page_head[] =
     "vertical-align:top}pre{background:#8882;padding:.6em;overflow-x:auto}"
     "</style></head><body><h1>invertd</h1>";
 
-static const char page_tail[] =
-    "<p><a href=\"/openapi.yaml\">The API</a>, "
-    "<a href=\"/v1/methods\">the methods and their options</a>, <a href=\"/v2\">the Open Inference "
-    "Protocol</a>, <a href=\"/v2/models/stats\">statistics</a>, <a href=\"/metrics\">metrics</a>."
-    "</p></body></html>\n";
-
 static void put_html(struct text *page, const char *string)
 {
     for (; *string != '\0'; string++) {
@@ -102,6 +97,33 @@ static void put_html(struct text *page, const char *string)
             text_append(page, string, 1);
         }
     }
+}
+
+/* The text alone where the caller may not see that path, or another listener serves it. */
+static void put_link(struct text *page, const struct exchange *x, const char *path,
+                     const char *string)
+{
+    const struct handlers_route *route = handlers__route_find(path, x->listener);
+    bool works = route != NULL && (route->roles == 0 || client_may(x->caller, route->roles));
+    if (works)
+        text_printf(page, "<a href=\"%s\">", path);
+    text_puts(page, string);
+    if (works)
+        text_puts(page, "</a>");
+}
+
+static void put_links(struct text *page, const struct exchange *x)
+{
+    static const char *const links[][2] = {{"/openapi.yaml", "The API"},
+                                           {"/v1/methods", "the methods and their options"},
+                                           {"/v2", "the Open Inference Protocol"},
+                                           {"/v2/models/stats", "statistics"},
+                                           {"/metrics", "metrics"}};
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        text_puts(page, i == 0 ? "<p>" : ", ");
+        put_link(page, x, links[i][0], links[i][1]);
+    }
+    text_puts(page, ".</p></body></html>\n");
 }
 
 /* "3 of 10": what a client uses of a quota; where it has none, the first alone, if it is counted.
@@ -167,13 +189,17 @@ static void put_commands(struct text *page, const struct exchange *x)
                 token, scheme, host, token, scheme, host);
 }
 
-static void put_methods(struct text *page, const struct handlers *handlers)
+static void put_methods(struct text *page, const struct exchange *x)
 {
+    const struct handlers *handlers = x->handlers;
+    char path[64];
     text_puts(page, "<h2>Methods</h2><table><tr><th>Name<th>What it does<th>When");
     for (int i = 0; i < handlers->model_count; i++) {
         const struct method *method = handlers->models[i].method;
-        text_printf(page, "<tr><td><a href=\"/v2/models/%s\">%s</a><td>", method->name,
-                    method->name);
+        snprintf(path, sizeof path, "/v2/models/%s", method->name);
+        text_puts(page, "<tr><td>");
+        put_link(page, x, path, method->name);
+        text_puts(page, "<td>");
         put_html(page, method->title);
         text_puts(page, "<td>");
         put_html(page, method->when);
@@ -196,9 +222,9 @@ void handlers__status_page(struct exchange *x)
                 (unsigned long long)(arena_used_bytes(handlers->services->arena) >> 20),
                 (unsigned long long)(arena_bytes(handlers->services->arena) >> 20));
     put_clients(&page, handlers->services->queue);
-    put_methods(&page, handlers);
+    put_methods(&page, x);
     put_commands(&page, x);
-    text_puts(&page, page_tail);
+    put_links(&page, x);
     struct exchange_reply reply;
     handlers__reply_open(&reply, 200);
     handlers__reply_field(&reply, "Content-Security-Policy", page_policy);

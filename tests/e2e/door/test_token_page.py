@@ -47,6 +47,25 @@ def test_a_browser_is_asked_for_a_token(guarded):
     assert served.status == 200 and "<h2>Methods</h2>" in served.text
 
 
+def links(answer):
+    assert answer.status == 200
+    return set(re.findall('href="([^"]*)"', answer.text))
+
+
+def test_no_link_leads_to_a_refusal(guarded, tmp_path):
+    """Each link works with the roles of who sees the page; metrics alone does not open /v2."""
+    write(tmp_path / "two", line("a", "infer,metrics", INFER))
+    seen = links(guarded.get("/", bearer(METRICS)))
+    assert {"/v1/methods", "/openapi.yaml", "/metrics"} <= seen
+    assert {guarded.get(path, bearer(METRICS)).status for path in seen} == {200}
+    with Daemon("--token-file", tmp_path / "two") as other:
+        more = links(other.get("/", bearer(INFER)))
+        assert {"/v2", "/v2/models/stats", "/v2/models/lu"} <= more and seen < more
+        assert {other.get(path, bearer(INFER)).status for path in more} == {200}
+    with Daemon("--metrics-listen", f"127.0.0.1:{wire.free_port()}") as apart:
+        assert links(apart.get("/")) == more - {"/metrics"}
+
+
 # In a window of the page's own, of the same origin: what a user does, and what is shown.
 USER = """
 const done = {}, shown = window.open("/");
@@ -70,7 +89,8 @@ const enter = (token) => { find("#token").value = token; find("form").requestSub
     done.hidden = find("form").hidden;
     done.left = find("#token").value + find("#message").textContent;
     done.status = find("#shown").textContent;
-    find('#shown a[href="/v1/methods"]').click();
+    done.links = shown.document.querySelectorAll("#shown a").length;
+    find('#shown button[value="/v1/methods"]').click();
     done.link = await until(() => find("#shown pre").textContent.includes('"methods"'));
     done.kept = shown.localStorage.length + shown.sessionStorage.length
                 + shown.document.cookie.length + shown.location.search.length;
@@ -92,5 +112,6 @@ def test_the_page_in_a_browser(guarded, tmp_path):
     assert "failed" not in done, (done, console)
     assert "does not know this token" in done["wrong"] and done["role"], done
     assert done["hidden"] and done["left"] == "" and "Methods" in done["status"], done
+    assert done["links"] == 0, "a link can be opened in a tab that has no token"
     assert done["link"] and done["kept"] == 0 and done["script"] == 0 and done["again"], done
     assert not [line for line in console if "Content Security Policy" in line]
