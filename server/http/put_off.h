@@ -8,8 +8,9 @@
  * and no processor, and those who were let in have the loops. With TLS the library holds the
  * connection until then, and it stays open.
  *
- * Who is put off keeps nobody out: where there are as many connections as are taken, newcomers that
- * owe nothing are let in, and as many others hear of their refusals at the next tick, and close.
+ * Who is put off keeps no newcomer out: where there are as many connections as are taken, newcomers
+ * that owe nothing are let in, and as many others hear of their refusals at the next tick, and
+ * close.
  *
  * A connection that is kept is known by itself. A client whose refused connection has closed, and
  * who comes on a new one, is known by its number (peer.h): how many such connections of a number

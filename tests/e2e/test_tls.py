@@ -139,7 +139,7 @@ def plainly(daemon, *pieces):
 @pytest.mark.parametrize("cut", [0, 2])
 @pytest.mark.parametrize("data", [LIVE, REQUEST, wire.request("HEAD", "/", version="HTTP/1.0")],
                          ids=["get", "post", "head"])
-def test_plain_http_is_told_of_tls(secure, data, cut):
+def test_plain_http_gets_the_right_address(secure, data, cut):
     daemon, tls = secure
     heard = plainly(daemon, data[:cut], data[cut:])
     assert heard.startswith(b"HTTP/1.1 400 ") and heard.count(b"HTTP/1.") == 1, heard
@@ -154,16 +154,16 @@ def test_plain_http_of_an_odd_host(secure, host):
     assert heard.endswith(b"Use https:// in place of http://.\n"), heard
 
 
-@pytest.mark.parametrize("data", [b"hello there, who speaks?\r\n\r\n", b"\x16\x03\x01\0\x05 HTTP/1.1",
-                                  b"\r\nx HTTP/1.1\r\n\r\n", bytes(100)])
+@pytest.mark.parametrize("data", [b"hello there, who speaks?\r\n\r\n", bytes(100),
+                                  b"\x16\x03\x01\0\x05 HTTP/1.1", b"\r\nx HTTP/1.1\r\n\r\n"])
 def test_what_is_no_http_is_not_answered(secure, data):
     heard = plainly(secure[0], data)
     assert heard is not None and b"HTTP" not in heard, heard
     assert pki.talk(secure[0].address, secure[1], LIVE).status == 200
 
 
-def test_plain_http_beside_handshakes(secure):
-    """The library does not say whose handshake has failed: nobody else is disturbed."""
+def test_plain_http_among_handshakes(secure):
+    """The library does not say whose handshake has failed; no other client is disturbed."""
     daemon, tls = secure
     with concurrent.futures.ThreadPoolExecutor(16) as threads:
         plain = [threads.submit(plainly, daemon, LIVE) for _ in range(40)]

@@ -1,4 +1,4 @@
-"""Clients that are put off keep nobody out, and leave nothing behind, with TLS and without."""
+"""Clients that are put off keep no newcomer out, and leave nothing behind, with TLS and without."""
 
 import contextlib
 import os
@@ -81,7 +81,7 @@ def readable(connections):
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
-def test_who_is_put_off_keeps_nobody_out(pair, secure):
+def test_newcomers_come_in(pair, secure):
     """They hold all connections there may be. Others come in all the same, and as many of those
     who are put off hear of it early."""
     with busy(pair, secure, "--connections-max", "16") as service:
