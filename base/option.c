@@ -335,8 +335,11 @@ static enum error gather_variable(struct parse *parse, const char *entry)
     int row = exact && !text.failed ? find_row(parse->table, name, length) : -1;
     if (row < 0) {
         snprintf(variable, sizeof variable, "%.*s", (int)strcspn(entry, "="), entry);
-        return is_of_service(variable) ? ERROR_NONE
-                                       : fail_unknown(parse, GIVER_VARIABLE, 0, name, variable);
+        bool is_foreign =
+            parse->table->foreign != NULL && strcmp(variable, parse->table->foreign) == 0;
+        return is_foreign || is_of_service(variable)
+                   ? ERROR_NONE
+                   : fail_unknown(parse, GIVER_VARIABLE, 0, name, variable);
     }
     if (parse->given[row].giver == GIVER_VARIABLE)
         return ERROR_NONE; /* as getenv: the first of two counts */

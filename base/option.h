@@ -55,6 +55,7 @@ struct option_table {
     const char *program, *summary, *prefix; /* prefix: "INVERTD" */
     const struct option_row *rows;
     size_t count;
+    const char *foreign; /* a variable with the prefix that another program reads; NULL: none */
 };
 
 /* Fills *configuration (zeroed by the caller). `--config FILE` (INVERTD_CONFIG) names the file;
@@ -64,9 +65,9 @@ struct option_table {
  * options that are no lists are errors. environment: as environ(7). An unknown INVERTD_* variable
  * is an error too, save those that Kubernetes sets in every pod for a Service whose name begins as
  * the prefix does: INVERTD_SERVICE_HOST, INVERTD_SERVICE_PORT and what begins so, INVERTD_PORT,
- * INVERTD_PORT_8000_TCP and what begins so, with or without words between (INVERTD_BLUE_PORT). On
- * any error the configuration holds nothing to free. --help, --version and --print-config are not
- * options: main looks for them first. */
+ * INVERTD_PORT_8000_TCP and what begins so, with or without words between (INVERTD_BLUE_PORT). The
+ * table's foreign variable is left alone too. On any error the configuration holds nothing to free.
+ * --help, --version and --print-config are not options: main looks for them first. */
 ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int argc,
                                          char *const *argv, char *const *environment,
                                          void *configuration, struct failure *failure);

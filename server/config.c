@@ -472,6 +472,7 @@ const struct option_table config_table = {
     .prefix = "INVERTD",
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
+    .foreign = "INVERTD_SERVER", /* of invert, the client */
 };
 
 /* Flags that are not options: they have no variable, no file key and no value. */

@@ -47,8 +47,9 @@ static const struct option_row table_rows[] = {
      "One object a line, or text for people. A | B.", false, true},
 };
 
-static const struct option_table table = {"tester", "A program of tests.", "TESTER", table_rows,
-                                          sizeof table_rows / sizeof table_rows[0]};
+static const struct option_table table = {
+    "tester", "A program of tests.", "TESTER", table_rows, sizeof table_rows / sizeof table_rows[0],
+    NULL};
 
 static char path[] = "/tmp/invertd-test-option-XXXXXX";
 

@@ -1,5 +1,6 @@
 /* tests/unit/base/test_option_list.c: options that may be given several times, options that may
- * change while the program runs, files that others can write. */
+ * change while the program runs, files that others can write, and variables of
+ * other programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,8 +56,12 @@ static const struct option_row table_rows[] = {
      .reload = true},
 };
 
-static const struct option_table table = {"tester", "A program of tests.", "TESTER", table_rows,
-                                          sizeof table_rows / sizeof table_rows[0]};
+static const struct option_table table = {"tester",
+                                          "A program of tests.",
+                                          "TESTER",
+                                          table_rows,
+                                          sizeof table_rows / sizeof table_rows[0],
+                                          "TESTER_FOREIGN"};
 
 static char path[] = "/tmp/invertd-test-option-XXXXXX";
 
@@ -197,11 +202,28 @@ static void test_file_of_others(void **state)
     option_free(&table, &c);
 }
 
+/* A variable of another program; one that begins as it does is an error all the same. */
+static void test_foreign_variable(void **state)
+{
+    const char *const arguments[] = {NULL};
+    const char *const foreign[] = {"TESTER_FOREIGN=x", "TESTER_WAIT=2s", NULL};
+    const char *const longer[] = {"TESTER_FOREIGNER=x", NULL};
+    struct configuration c;
+    struct failure failure = {0};
+    (void)state;
+    assert_int_equal(parse(arguments, foreign, &c, &failure), ERROR_NONE);
+    assert_int_equal(c.wait, 2000000000);
+    option_free(&table, &c);
+    assert_int_equal(parse(arguments, longer, &c, &failure), ERROR_BAD_OPTION);
+    assert_non_null(strstr(failure.detail, "TESTER_FOREIGNER"));
+}
+
 int main(void)
 {
     close(mkstemp(path));
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists), cmocka_unit_test(test_changes),
-                                       cmocka_unit_test(test_file_of_others)};
+                                       cmocka_unit_test(test_file_of_others),
+                                       cmocka_unit_test(test_foreign_variable)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
     return failures;
