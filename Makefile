@@ -2,8 +2,7 @@
 #
 # Everything that is made lies below $(BUILD). Variants have folders of their own (build/asan,
 # build/tsan, build/fuzz); generated sources are shared by all of them and lie in build/gen.
-# Plain `make` installs nothing; demo, run, test, check, bench and fuzz install what they miss
-# (scripts/deps).
+# Plain `make` installs nothing; demo, run, test, check, bench, fuzz install what they miss.
 
 BUILD ?= build
 GEN := build/gen
@@ -25,7 +24,7 @@ endif
 
 # ---- Flags -------------------------------------------------------------------------------------
 
-LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libdeflate libseccomp
+LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libdeflate libseccomp libcurl
 HAVE_LIBRARIES := $(shell pkg-config --exists $(LIBRARIES) lapacke openblas 2>/dev/null && echo yes)
 LIBRARY_CFLAGS := $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 LIBRARY_LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)
@@ -57,10 +56,10 @@ override NVCC := # none, or too old
 endif
 WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
 
-MAINS := server/main.c gpu/host/engine/main.c
+MAINS := server/main.c gpu/host/engine/main.c client/main.c
 # Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
-FOLDERS := base proto queue handlers handlers/% server server/% gpu gpu/common gpu/methods \
-           gpu/process $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
+FOLDERS := base client proto queue handlers handlers/% server server/% gpu gpu/common \
+           gpu/methods gpu/process $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
 # Sources with an ending in folders, in which % stands for every folder in that place.
 sources = $(wildcard $(addsuffix /*.$(1),$(subst %,*,$(2))))
 C_SOURCES := $(filter-out $(MAINS),$(call sources,c,$(FOLDERS)))
@@ -111,7 +110,6 @@ SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
                         $(filter-out $(UNIT_SOURCES),$(call below,tests/unit/gpu/cuda,*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
                         matrices bands run bed child mixed)
-# Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those of a test in folder $(1) of tests/unit: of its folder, and of the one above.
 helpers_for = $(call helpers_in,$(BUILD)/obj/tests/unit/$(1)) \
@@ -186,7 +184,7 @@ SIMT_CXXFLAGS = -Og -g1 $(SIMT_FMA) \
 GENERATED := $(addprefix $(GEN)/,method_list.inc method_algorithms.inc cuda_method_list.inc \
                  version.h)
 
-PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host $(if $(WITH_CUDA),invertd-cuda))
+PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host invert $(if $(WITH_CUDA),invertd-cuda))
 FAULTS := $(addprefix $(BUILD)/faults/,invertd-host cuda-double)
 CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 
@@ -207,14 +205,13 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
                   make NVCC= leaves it out)))
 
 .PHONY: all help demo run test check golden bench fuzz asan tsan install uninstall deps clean
-.PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
+.PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built tests-built docs FORCE
 .PHONY: unit faults mutations test-accuracy test-howto demo-program bench-programs fuzz-programs
-.PHONY: tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
 
-all: $(PROGRAMS) ## build the daemon, the host engine and, where nvcc is found, the CUDA engine
+all: $(PROGRAMS) ## build the daemon, its client, the host engine and, with nvcc, the CUDA engine
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 25
@@ -329,11 +326,12 @@ deps: ## install everything that any target needs
 # It builds nothing, so that root compiles nothing and finds the engines that the builder wanted.
 DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
 install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/local)
-	@test -x $(BUILD)/invertd -a -x $(BUILD)/invertd-host || \
+	@test -x $(BUILD)/invertd -a -x $(BUILD)/invertd-host -a -x $(BUILD)/invert || \
 	    { echo "make: there is nothing to install in $(BUILD); run make first" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs/howto deploy)
-	install -m 755 $(wildcard $(addprefix $(BUILD)/,invertd invertd-host invertd-cuda)) \
+	install -m 755 $(wildcard $(addprefix $(BUILD)/,invertd invertd-host invertd-cuda invert)) \
 	    $(DESTDIR)$(PREFIX)/bin
+	install -D -m 644 client/invert.1 $(DESTDIR)$(PREFIX)/share/man/man1/invert.1
 	install -m 644 README.md CHANGELOG.md SECURITY.md $(DOC)
 	install -m 644 docs/*.md docs/openapi.yaml docs/picture.svg $(DOC)/docs
 	install -m 644 docs/howto/*.md $(DOC)/docs/howto
@@ -342,8 +340,8 @@ install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/
 	    echo "make: installed without the CUDA engine, which was not built; make builds it with nvcc"
 
 uninstall: ## remove what make install has copied there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,invertd invertd-host invertd-cuda)
-	rm -rf $(DOC)
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/bin/,invertd invertd-host invertd-cuda invert) \
+	    $(DESTDIR)$(PREFIX)/share/man/man1/invert.1 $(DOC)
 
 clean: ## remove everything that was built
 	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
@@ -376,8 +374,10 @@ $(eval $(call archive,$(BUILD)/libinvertd-cuda.a,$(CUDA_OBJECTS)))
 $(eval $(call archive,$(SIMT)/libinvertd-cuda.a,$(SIMT_KERNELS) $(SIMT_OBJECTS)))
 
 # The front links no BLAS; `make check` looks.
-$(BUILD)/invertd: $(BUILD)/obj/server/main.o $(BUILD)/libinvertd.a
-	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
+$(BUILD)/invertd: $(BUILD)/obj/server/main.o
+$(BUILD)/invert: $(BUILD)/obj/client/main.o
+$(BUILD)/invertd $(BUILD)/invert: $(BUILD)/libinvertd.a
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $< $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
 $(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/engine/main.o $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)

@@ -17,6 +17,7 @@ from pathlib import Path
 # Room, with the rooms below it that have no row -> prefixes next to those of the file's name.
 EXTRA = {
     "base": ["failure_", "error_"],
+    "client": [],
     "gpu": ["method_", "engine_"],
     "gpu/process": ["process_"],
     "gpu/host": ["host_"],
