@@ -16,10 +16,11 @@ import numpy
 import pytest
 
 from harness import wire
-from harness.settings import DAEMON, ROOT, scaled_timeout
+from harness.settings import BUILD, DAEMON, ROOT, scaled_timeout
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 ADDRESS = "localhost:8000"
+COMMAND = "build/invert "
 RESIDUALS = "docs/residuals.md"
 # A curl that fails, or gets an error status, leaves a file.
 CURL = 'curl() { command curl --fail-with-body "$@" || { echo "$*" >>failed; return 22; }; }\n'
@@ -31,7 +32,7 @@ def blocks(page, language):
     found = [block for kind, block in BLOCK.findall(text) if kind == language]
     return [block for block in found
             if language != "sh" or ADDRESS in block and "sudo" not in block
-            or "build/invertd" in block and "curl" in block]
+            or "build/invertd" in block and "curl" in block or COMMAND in block]
 
 
 def run(daemon, folder, *command):
@@ -39,7 +40,9 @@ def run(daemon, folder, *command):
     host, port = daemon.address
     environment = {k: v for k, v in os.environ.items() if not k.startswith("INVERTD_")}
     environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"
-    command = [part.replace(ADDRESS, f"{host}:{port}") for part in command]
+    environment["INVERTD_SERVER"] = f"http://{host}:{port}"
+    command = [part.replace(ADDRESS, f"{host}:{port}").replace(COMMAND, f"{BUILD}/invert ")
+               for part in command]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
                           timeout=scaled_timeout(40), stdin=subprocess.DEVNULL, check=False)
     failed = folder / "failed"
@@ -82,6 +85,21 @@ def test_shell_examples(page, daemon, tmp_path):
         printed = run_shell(daemon, tmp_path, script)
         first, _ = json.JSONDecoder().raw_decode(printed)
         assert numpy.allclose(first["inverse"], [[0.6, -0.7], [-0.2, 0.4]])
+
+
+def test_examples_of_the_command(daemon, tmp_path):
+    """They share a folder, as a reader's shell would."""
+    page = "docs/invert.md"
+    printed = [run_shell(daemon, tmp_path, script) for script in blocks(page, "sh")]
+    inverse, failure = [json.loads(block) for block in blocks(page, "json")]
+    assert json.loads(printed[0]) == inverse
+    assert printed[1].splitlines() == ["inverse (5, 3, 3)", "info (5,)", "rcond (5,)"]
+    line, code = printed[2].splitlines()
+    line = json.loads(line)
+    assert line.keys() == failure.keys() and code == "exit code 2"
+    for name in "exit", "status", "method", "info", "sent_bytes", "tries":
+        assert line[name] == failure[name]
+    assert line["error"].startswith(failure["error"].removesuffix("..."))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
