@@ -35,12 +35,26 @@ static int write_whole(int fd, const char *data, size_t size)
 
 /* ---- The body ---- */
 
+/* A file without a name in TMPDIR, or in /tmp; its descriptor, or -1. */
+static int open_nameless(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char *name = NULL;
+    if (asprintf(&name, "%s/invert-XXXXXX", folder != NULL ? folder : "/tmp") < 0)
+        return -1;
+    int fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(name);
+    free(name);
+    return fd;
+}
+
 /* Copies from fd to its end into a file without a name; returns its descriptor, or -1. */
 static int spool(int fd)
 {
-    char name[] = "/tmp/invert-XXXXXX", piece[8192];
-    int copy = mkostemp(name, O_CLOEXEC);
-    if (copy < 0 || unlink(name) != 0)
+    char piece[8192];
+    int copy = open_nameless();
+    if (copy < 0)
         return copy;
     ssize_t count;
     while ((count = read(fd, piece, sizeof piece)) > 0) {
@@ -64,7 +78,7 @@ enum error files_open_input(struct files_input *input, const char *path, struct 
     bool is_plain = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
     input->fd = fd < 0 || is_plain ? fd : spool(fd);
     if (input->fd < 0 || fstat(input->fd, &status) != 0)
-        fail(failure, "read", path, errno);
+        fail(failure, fd < 0 || is_plain ? "read" : "make a temporary copy of", path, errno);
     else if (is_plain)
         input->start = lseek(fd, 0, SEEK_CUR);
     if (fd >= 0 && !is_plain)

@@ -112,6 +112,15 @@ def test_stdin_and_stdout(daemon, tmp_path):
     assert np.allclose(json.loads(stdout)["inverse"], INVERSE)
 
 
+def test_a_pipe_is_copied_to_tmpdir(daemon, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    _, stderr = invert(daemon, "-", "-o", "-", body=JSON_BODY, code=1)
+    assert "temporary copy of -: No such file" in stderr
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    invert(daemon, "-", "-o", "-", body=JSON_BODY)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_printed_on_stdout_when_it_fails(daemon):
     stdout, stderr = invert(daemon, "-", "-o", "-", body=SINGULAR, code=2)
     assert stdout == b"" and "singular" in stderr
