@@ -90,8 +90,10 @@ static struct proto_request *decode_text(struct bed *bed, const char *text)
 
 static void on_done(struct queue_item *done)
 {
+    struct bed *bed = done->owner;
     int *calls = handlers__item_done(done);
     ++*calls;
+    queue_computed(&bed->queue, 1);
 }
 
 /* Ends the only item of the queue as an engine would that answers with zeros. */
