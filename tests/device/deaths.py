@@ -16,6 +16,7 @@ batch with it; its own. Ends with 1 when anything was wrong. Needs Python alone.
 
 import argparse
 import array
+import contextlib
 import http.client
 import pathlib
 import random
@@ -123,6 +124,24 @@ def start_daemon(build, folder, *options):
     sys.exit("the daemon did not become ready:\n" + (folder / "log").read_text()[-2000:])
 
 
+@contextlib.contextmanager
+def served(build, problems, *options, log=None):
+    """The port of a daemon, which is to end with 0. log: where to keep its log."""
+    with tempfile.TemporaryDirectory(prefix="invertd-device-") as folder:
+        folder = pathlib.Path(folder)
+        process, port = start_daemon(build, folder, *options)
+        try:
+            yield port
+            process.terminate()
+            if process.wait(40) != 0:
+                problems.append(f"the daemon ended with {process.returncode}")
+        finally:
+            process.kill()
+            process.wait()
+            if log:
+                shutil.copy(folder / "log", log)
+
+
 def get(port, path):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
     try:
@@ -227,23 +246,12 @@ def main():
     parser.add_argument("--log", type=pathlib.Path, help="where to keep the daemon's log")
     options = parser.parse_args()
     problems = []
-    with tempfile.TemporaryDirectory(prefix="invertd-deaths-") as folder:
-        build = options.build.resolve()
-        process, port = start_daemon(
-            build, pathlib.Path(folder), "--engine", "cuda:0", "--engine-cuda-path",
-            build / "faults" / "invertd-cuda", "--fault-cuda", f"poison:{POISON:.0f}",
-            "--cuda-spares", str(options.spares))
-        try:
-            load = Load(port, options.clients)
-            seen, sent = run(load, options, problems)
-            process.terminate()
-            if process.wait(40) != 0:
-                problems.append(f"the daemon ended with {process.returncode}")
-        finally:
-            process.kill()
-            process.wait()
-            if options.log:
-                shutil.copy(pathlib.Path(folder) / "log", options.log)
+    build = options.build.resolve()
+    with served(build, problems, "--engine", "cuda:0", "--engine-cuda-path",
+                build / "faults" / "invertd-cuda", "--fault-cuda", f"poison:{POISON:.0f}",
+                "--cuda-spares", str(options.spares), log=options.log) as port:
+        load = Load(port, options.clients)
+        seen, sent = run(load, options, problems)
     if load.wrong or load.failed:
         problems.append(f"{load.wrong} wrong, {load.failed} failed: {load.first_trouble}")
     if options.calm and load.pause > CALM_S:

@@ -22,11 +22,10 @@ import json
 import math
 import pathlib
 import sys
-import tempfile
 
 import numpy as np
 
-from deaths import ANSWER_S, start_daemon, total
+from deaths import ANSWER_S, served, total
 from wide import Wide, inverse, inverse_of_sum
 
 BATCH = 20  # matrices of a request
@@ -378,22 +377,14 @@ def main():
     parser.add_argument("--count", type=int, default=10000, help="matrices of each family")
     parser.add_argument("--seed", type=int, default=0, help="for other matrices")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="invertd-families-") as folder:
-        process, port = start_daemon(options.build.resolve(), pathlib.Path(folder),
-                                     "--engine", options.engine)
-        try:
-            with np.errstate(all="ignore"):  # infinities and NaNs count as wrong
-                problems = try_all(http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S),
-                                   options)
-            by_host = total(port, r'invertd_device_batches_total\{device="host"\}')
-            if by_host and "host" not in options.engine:
-                problems.append(f"{by_host} batches were the host engine's")
-            process.terminate()
-            if process.wait(40) != 0:
-                problems.append(f"the daemon ended with {process.returncode}")
-        finally:
-            process.kill()
-            process.wait()
+    problems = []
+    with served(options.build.resolve(), problems, "--engine", options.engine) as port:
+        with np.errstate(all="ignore"):  # infinities and NaNs count as wrong
+            problems += try_all(http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S),
+                                options)
+        by_host = total(port, r'invertd_device_batches_total\{device="host"\}')
+        if by_host and "host" not in options.engine:
+            problems.append(f"{by_host} batches were the host engine's")
     for problem in problems:
         print(f"families: {problem}")
     return 1 if problems else 0
