@@ -35,12 +35,19 @@
       "At least one matrix has no inverse, or none was found")                                     \
     X(CLIENT_QUOTA, 429, true, "client-quota", "This client is over its quota")                    \
     X(HEADERS_TOO_LARGE, 431, false, "headers-too-large", "The header fields are too large")       \
+    X(RESULT_NOT_READY, 404, true, "result-not-ready", "The job has not ended yet")                \
+    X(RESULT_EXPIRED, 410, false, "result-expired", "The job's result is no longer kept")          \
+    X(KEY_REUSED, 422, false, "idempotency-key-reused", "The key was used for another request")    \
+    X(LEASE_LOST, 500, false, "lease-lost", "Another attempt has the job")                         \
     X(INTERNAL, 500, false, "internal-error", "The service failed")                                \
     X(POISON, 500, false, "engine-killed", "The computation of this request ends its engine")      \
     X(FULL, 503, true, "service-full", "The service is full")                                      \
     X(DRAINING, 503, true, "service-draining", "The service is shutting down")                     \
     X(NO_ENGINE, 503, true, "no-engine", "No engine is running")                                   \
     X(TIMEOUT, 504, true, "deadline-passed", "The deadline passed before the answer was ready")    \
+    X(JOBS_OFF, 503, true, "no-jobs", "Jobs are not taken now")                                    \
+    X(NO_ROOM, 507, true, "no-room", "There is no room for the job")                               \
+    X(STORE_FAILED, 507, true, "store-failed", "The disk does not take the job")                   \
     X(CANCELLED, 500, false, "cancelled", "The request was cancelled")
 
 enum error {
