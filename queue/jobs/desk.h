@@ -1,15 +1,16 @@
 /* queue/jobs/desk.h: the thread that a store works on, and what others ask of it.
  *
- * Whoever wants something of the store fills in a call and posts it. The desk takes all calls that
+ * Who wants something of the store fills in a call and posts it. The desk takes all calls that
  * wait, does them in one transaction, commits, and hands each back: so one sync serves all who wait
- * (group commit), and whoever posts a call never blocks. A call is handed back by its mailbox, or,
- * without one, on the desk's thread.
+ * (group commit), and posting never blocks. Calls are done and handed back in the order of posting.
+ * A call is handed back by its mailbox, or, without one, on the desk's thread.
  *
- * When a transaction fails, each of its calls is STORE_FAILED. When the store fails for good, the
- * desk opens it anew every few seconds, and calls are refused until that succeeds.
+ * When a transaction fails, each of its calls is STORE_FAILED, and whether it happened is unknown:
+ * look with GET before you remove a file for it. The desk then opens the store anew, every few
+ * seconds, and refuses calls (STORE_FAILED) until that succeeds.
  *
- * Threads: desk_post from any. Ownership: a call is the caller's; the desk borrows it until it is
- * handed back. Cost: no allocation.
+ * Threads: desk_post from any, also from a call's run. Ownership: a call is the caller's; the desk
+ * borrows it until it is handed back. Cost: no allocation.
  */
 #ifndef QUEUE_JOBS_DESK_H
 #define QUEUE_JOBS_DESK_H
@@ -100,10 +101,17 @@ struct desk_opener {
     void *context;
 };
 
-/* Opens the store and starts the thread. A store that cannot be opened now: its failure. */
+/* Opens the store and starts the thread. A store that cannot be opened now: its failure. The opener
+ * is copied, its context borrowed. */
 ERROR_MUST_CHECK enum error desk_create(const struct desk_opener *opener,
                                         struct metric_registry *metrics, struct desk **desk,
                                         struct failure *failure);
+/* The same without a thread, for simulations: calls wait until desk_run does them, which returns
+ * how many they were, or opens a store that has failed. */
+ERROR_MUST_CHECK enum error desk_create_driven(const struct desk_opener *opener,
+                                               struct metric_registry *metrics, struct desk **desk,
+                                               struct failure *failure);
+int desk_run(struct desk *desk);
 /* Does what has been posted, and ends. */
 void desk_destroy(struct desk **desk);
 

@@ -1,6 +1,6 @@
 /* queue/jobs/job.h: a job: one decoded item that is computed later, and outlives its connection.
  *
- * The life of a job, one table (states.c):
+ * The life of a job, one table (job.c):
  *
  *     ACCEPTED --claim--> RUNNING --finish--> SUCCESSFUL or FAILED --expire--> (gone)
  *     ACCEPTED, RUNNING, SUCCESSFUL, FAILED --cancel--> DISMISSED --expire--> (gone)
@@ -14,6 +14,9 @@
  * A job's input is one run of bytes, its body, and so is its result; a task says where in them each
  * tensor lies. Up to JOB_INLINE_MAX bytes lie in the store, longer ones in files of the spool
  * (spool.h), whose names carry the job's id and, for results, the attempt.
+ *
+ * An unfinished job does not expire. A finished one does at expires_ms: its bytes go, its row stays
+ * a while, so that its client learns that it was there.
  *
  * Times are in milliseconds of Unix time, 0: not yet. Threads: plain data.
  */
@@ -82,6 +85,7 @@ struct job_outcome {
     char message[sizeof(((struct failure *)0)->detail)]; /* for the client; "": none */
     char kernel[ENGINE_KERNEL_NAME_MAX];
     uint64_t queue_ns, compute_ns;    /* as Server-Timing has them */
+    bool has_result;                  /* of a job that FAILED: its outputs are kept all the same */
     uint8_t digest[JOB_DIGEST_BYTES]; /* of the result */
 };
 
@@ -94,13 +98,13 @@ struct job {
     uint8_t answer[JOB_ANSWER_MAX]; /* the handlers' own: how the answer is to be written */
     int answer_bytes;
     int64_t created_ms, started_ms, finished_ms;
-    int64_t expires_ms; /* when a finished one goes; of others, when an unfinished one would */
+    int64_t expires_ms; /* when a finished one goes; of others: when, if it were cancelled now */
     int64_t progress;   /* 0 .. JOB_PROGRESS_WHOLE */
     int32_t attempt;    /* 0: never claimed */
     int64_t lease_until_ms;
     int32_t kills;              /* attempts that ended with the engines that they ran on */
     struct job_outcome outcome; /* once it is SUCCESSFUL or FAILED */
-    int64_t spool_bytes;        /* that body and result take, or have reserved */
+    int64_t spool_bytes;        /* that its files take, or have reserved */
 };
 
 /* Random bits from the kernel. */
@@ -116,8 +120,12 @@ const char *job_state_name(enum job_state state);
 /* false: there is none. */
 ERROR_MUST_CHECK bool job_state_find(const char *name, size_t length, enum job_state *state);
 
-/* A task in bytes, for stores: versioned, the same on every machine. *bytes is 0 when it does not
- * fit. read checks every number, and that tensors lie inside body and result: MALFORMED. */
+/* The task of one matrix: the bytes of its inputs and wanted outputs; -1 on overflow. */
+int64_t job_matrix_bytes(const struct job_task *task);
+/* Is every number within its bounds, and every tensor inside body and result? MALFORMED: what is
+ * not. */
+ERROR_MUST_CHECK enum error job_task_check(const struct job_task *task, struct failure *failure);
+/* A task in bytes, for stores: versioned, the same on every machine. read checks it; MALFORMED. */
 #define JOB_TASK_MAX 2048
 void job_task_write(const struct job_task *task, uint8_t out[JOB_TASK_MAX], size_t *bytes);
 ERROR_MUST_CHECK enum error job_task_read(const uint8_t *in, size_t bytes, struct job_task *task,

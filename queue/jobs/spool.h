@@ -1,8 +1,9 @@
 /* queue/jobs/spool.h: the files of jobs: bodies and results of more than JOB_INLINE_MAX bytes.
  *
- * A file is written beside its place, synced, and renamed; then its folder is synced. So a file
- * that has its name is whole. Names are ID.body and ID.ATTEMPT.result, in 256 folders by the id's
- * first byte. A file's bytes are followed by none of ours: a result is served as it lies there.
+ * A file is written under another name, synced, and renamed; then its folder is synced. So a file
+ * that has its name is whole. Names are ID.body and ID.ATTEMPT.result, with .part while they are
+ * being written, in 256 folders by the id's first byte. A file's bytes are followed by none of
+ * ours: a result is served as it lies there.
  * Room is taken when a file is made (fallocate; where the file system has none, by writing), so
  * that a full disk refuses a job before it is accepted and not while it is computed.
  *
@@ -21,11 +22,11 @@ struct spool;
 struct spool_file;
 
 /* folder exists, and is ours alone. Borrows disk. */
-ERROR_MUST_CHECK enum error spool_create(const char *folder, const struct disk *disk,
+ERROR_MUST_CHECK enum error spool_create(const char *folder, struct disk *disk,
                                          struct spool **spool, struct failure *failure);
 void spool_destroy(struct spool **spool);
 
-/* Bytes that the file system has free for us, less --spool-reserve of it. */
+/* Bytes that the file system has free for us. */
 ERROR_MUST_CHECK enum error spool_free(struct spool *spool, int64_t *bytes,
                                        struct failure *failure);
 
@@ -37,7 +38,7 @@ ERROR_MUST_CHECK enum error spool_write(struct spool *spool, const struct job_id
 /* STORE_FAILED when the disk fails. */
 ERROR_MUST_CHECK enum error spool_put(struct spool_file *file, int64_t offset_bytes,
                                       const void *data, int64_t bytes, struct failure *failure);
-/* Syncs it and gives it its name. */
+/* Syncs it and gives it its name. Closes it in any case; one that failed is removed. */
 ERROR_MUST_CHECK enum error spool_keep(struct spool_file **file, struct failure *failure);
 /* One that is to be read. NOT_FOUND; STORE_FAILED when it is shorter than so many bytes. */
 ERROR_MUST_CHECK enum error spool_read(struct spool *spool, const struct job_id *id,
@@ -45,14 +46,14 @@ ERROR_MUST_CHECK enum error spool_read(struct spool *spool, const struct job_id 
                                        struct failure *failure);
 ERROR_MUST_CHECK enum error spool_get(struct spool_file *file, int64_t offset_bytes, void *data,
                                       int64_t bytes, struct failure *failure);
-int spool_fd(const struct spool_file *file); /* lent */
+int spool_fd(const struct spool_file *file); /* lent; -1: the disk has no descriptors */
 /* Closes it; one that was not kept is removed. NULL is allowed. */
 void spool_close(struct spool_file **file);
 /* Removes a file, if it is there. */
 void spool_remove(struct spool *spool, const struct job_id *id, int32_t attempt);
 
-/* Calls each for every file that has been there for so long, in any order, and for those being
- * written with attempt -1; each says whether it may go. For what a crash left behind. */
+/* Calls each for every file that was last written so long ago, in any order, with attempt -1 for
+ * one that is not whole; each says whether it may go. For what a crash left behind. */
 ERROR_MUST_CHECK enum error spool_sweep(struct spool *spool, int64_t older_than_ms,
                                         bool (*each)(void *context, const struct job_id *id,
                                                      int32_t attempt),

@@ -5,10 +5,11 @@
  * commit a call sees what those before it did. Nothing has happened until commit returns NONE; then
  * it survives a power loss.
  *
- * A call that is refused (NOT_FOUND, KEY_REUSED, NO_ROOM by a quota, LEASE_LOST) has changed
- * nothing, and the transaction goes on. STORE_FAILED means that the disk is full or fails: the
- * transaction is lost, and the caller rolls back. After a failed sync the store takes nothing more
- * (fsyncgate): every begin is STORE_FAILED until it is opened anew.
+ * A call that is refused (NOT_FOUND, KEY_REUSED, CLIENT_QUOTA, NO_ROOM, LEASE_LOST, INTERNAL: a row
+ * that cannot be read) has changed nothing, and the transaction goes on. STORE_FAILED means that
+ * the disk is full or fails: the caller rolls back, and whether a commit happened is unknown. From
+ * then on the store takes nothing more: every begin is STORE_FAILED until it is opened anew (what a
+ * sync has failed to write the system may have forgotten, and says so once).
  *
  * Time is the caller's: stores read no clock. Ownership: buffers are the caller's.
  */
@@ -30,8 +31,9 @@ struct store_new {
                               * lies in the spool by now, synced */
     char key[JOB_KEY_BYTES]; /* "": none */
     uint8_t key_digest[JOB_DIGEST_BYTES]; /* of the request that came with the key */
-    int64_t owner_jobs_max;               /* that are not over; 0: no limit */
-    int64_t owner_bytes_max, bytes_max;   /* of the spool; 0: no limit */
+    int64_t owner_jobs_max;  /* that are not over; 0: no limit. Past it: CLIENT_QUOTA */
+    int64_t owner_bytes_max; /* of the spool; 0: no limit. CLIENT_QUOTA */
+    int64_t bytes_max;       /* of the spool, by all; 0: no limit. NO_ROOM */
 };
 
 /* Which jobs a runner can take, and until when it holds them. */
@@ -61,11 +63,10 @@ struct store_totals {
     int64_t oldest_accepted_ms; /* 0: none waits */
 };
 
-/* What remains of a job that has gone: files to be removed. */
+/* What remains of a job that has gone: files to be removed, if they are there. */
 struct store_gone {
     struct job_id id;
     int32_t attempt; /* its last */
-    bool body_in_spool;
 };
 
 struct store_ops {
@@ -74,7 +75,8 @@ struct store_ops {
     void (*rollback)(struct store *store);
 
     /* KEY_REUSED where the owner used the key for another request. Where it is the same request,
-     * NONE, and *known is that job, which may be DISMISSED; else known->state is JOB_STATES. */
+     * NONE, and *known is that job, which may be DISMISSED; else known->state is JOB_STATES. A key
+     * is free again when its job has expired. INTERNAL: there is such an id. */
     ERROR_MUST_CHECK enum error (*put)(struct store *store, const struct store_new *new_job,
                                        struct job *known, struct failure *failure);
     /* The job of a key, if there is one: found->state is JOB_STATES if not. As put, without
@@ -86,15 +88,16 @@ struct store_ops {
      * they are removed. */
     ERROR_MUST_CHECK enum error (*get)(struct store *store, const struct job_id *id,
                                        struct job *job, struct failure *failure);
-    /* Bodies and results of up to JOB_INLINE_MAX bytes. NOT_FOUND: it is not there. */
+    /* Bodies and results of up to JOB_INLINE_MAX bytes, of which all are asked for. NOT_FOUND: it
+     * is not there, not yet or not any more. */
     ERROR_MUST_CHECK enum error (*read_body)(struct store *store, const struct job_id *id,
                                              uint8_t *body, int64_t bytes, struct failure *failure);
     ERROR_MUST_CHECK enum error (*read_result)(struct store *store, const struct job_id *id,
                                                uint8_t *result, int64_t bytes,
                                                struct failure *failure);
     /* The next job by (priority, created) that is ACCEPTED, or RUNNING with a lease that has run
-     * out, and that the runner can take: RUNNING, attempt one more. job->state is JOB_STATES when
-     * there is none. */
+     * out, and that the runner can take: RUNNING, attempt one more, no progress. job->state is
+     * JOB_STATES when there is none. */
     ERROR_MUST_CHECK enum error (*claim)(struct store *store, const struct store_claim *claim,
                                          struct job *job, struct failure *failure);
     /* LEASE_LOST: it is another attempt's, or over, or gone. So for all that name a lease. */
@@ -102,7 +105,8 @@ struct store_ops {
                                          int64_t lease_until_ms, int64_t progress,
                                          struct failure *failure);
     /* SUCCESSFUL or FAILED by outcome->error. result: its bytes, if at most JOB_INLINE_MAX; else
-     * NULL: the file of this attempt, synced. A failed job keeps its outputs too, if it has any. */
+     * NULL: the file of this attempt, synced. A failed job without outputs: NULL, and has_result
+     * false. The body goes, of which a file is the caller's to remove once this is committed. */
     ERROR_MUST_CHECK enum error (*finish)(struct store *store, const struct store_lease *lease,
                                           const struct job_outcome *outcome, const uint8_t *result,
                                           int64_t now_ms, int64_t expires_ms,
@@ -111,7 +115,8 @@ struct store_ops {
     ERROR_MUST_CHECK enum error (*release)(struct store *store, const struct store_lease *lease,
                                            bool killed, struct failure *failure);
     /* -> DISMISSED; was: the job before. NOT_FOUND as get. Frees what is in the store of body and
-     * result; its key stays until it expires. */
+     * result; its files are the caller's to remove once this is committed. Its key stays until it
+     * expires. */
     ERROR_MUST_CHECK enum error (*cancel)(struct store *store, const struct job_id *id,
                                           int64_t now_ms, struct job *was, struct failure *failure);
     /* Newest first. */
@@ -121,9 +126,9 @@ struct store_ops {
      * counts to 10,000 at most. */
     ERROR_MUST_CHECK enum error (*position)(struct store *store, const struct job_id *id,
                                             int64_t *position, struct failure *failure);
-    /* Drops body and result of up to *count jobs whose expires_ms has come, and removes rows
-     * whose expires_ms lies keep_ms back; *count and gone: what files may go once it is committed.
-     */
+    /* Drops key and result of up to *count jobs that are over and whose expires_ms has come, and
+     * removes as many rows whose expires_ms lies keep_ms back; *count and gone: what files may go
+     * once it is committed. As many as there may be: ask again. */
     ERROR_MUST_CHECK enum error (*expire)(struct store *store, int64_t now_ms, int64_t keep_ms,
                                           struct store_gone *gone, int *count,
                                           struct failure *failure);

@@ -31,7 +31,7 @@ TERMS = {
     "levelled|levelling": "equilibrated",
     "twice the precision|by turns|leaves? no mark|comes? home":
         "double-double; double-buffered; bitwise independent of; completion",
-    "seats?|dismissed": "engine role, retired",
+    "seats?": "engine role",
     "whoever|nobody|beside": "the client, no ..., next to",
     "third algorithm|split products?": "split-precision GEMM",
 }
