@@ -2,11 +2,43 @@
 #include "base/digest.h"
 
 #include <gnutls/crypto.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool digest_sha256(const void *data, size_t bytes, unsigned char digest[DIGEST_BYTES])
 {
     return gnutls_hash_fast(GNUTLS_DIG_SHA256, data, bytes, digest) == 0;
+}
+
+struct digest_stream {
+    gnutls_hash_hd_t hash;
+    bool failed;
+};
+
+struct digest_stream *digest_begin(void)
+{
+    struct digest_stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL || gnutls_hash_init(&stream->hash, GNUTLS_DIG_SHA256) == 0)
+        return stream;
+    free(stream);
+    return NULL;
+}
+
+void digest_add(struct digest_stream *stream, const void *data, size_t bytes)
+{
+    if (!stream->failed && bytes > 0)
+        stream->failed = gnutls_hash(stream->hash, data, bytes) != 0;
+}
+
+bool digest_end(struct digest_stream **stream, unsigned char digest[DIGEST_BYTES])
+{
+    if (*stream == NULL)
+        return false;
+    gnutls_hash_deinit((*stream)->hash, digest);
+    bool good = !(*stream)->failed;
+    free(*stream);
+    *stream = NULL;
+    return good;
 }
 
 void digest_show(const unsigned char digest[DIGEST_BYTES], char hex[DIGEST_HEX_BYTES])
