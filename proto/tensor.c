@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-
-#define TILE 16 /* elements; two tiles of doubles are 4 KiB */
+#include "base/transpose.h"
 
 enum error proto__take(struct proto_space *space, int64_t bytes, void **memory,
                        struct failure *failure)
@@ -35,45 +34,6 @@ bool proto__shape_count(int rank, const int64_t *shape, int64_t *count)
     return true;
 }
 
-/* One plane of an array: rows x columns elements; the source is contiguous along a column. Strides
- * are in bytes. */
-struct plane {
-    int64_t rows, columns;
-    int64_t source_stride; /* from one column to the next */
-    int64_t target_stride; /* from one row to the next */
-    int64_t element_bytes;
-};
-
-static void transpose_tile(const struct plane *plane, unsigned char *target,
-                           const unsigned char *source, int64_t rows, int64_t columns)
-{
-    for (int64_t row = 0; row < rows; row++) {
-        for (int64_t column = 0; column < columns; column++) {
-            const unsigned char *from =
-                source + row * plane->element_bytes + column * plane->source_stride;
-            unsigned char *to = target + row * plane->target_stride + column * plane->element_bytes;
-            if (plane->element_bytes == 8)
-                memcpy(to, from, 8);
-            else
-                memcpy(to, from, 4);
-        }
-    }
-}
-
-static void transpose_plane(const struct plane *plane, unsigned char *target,
-                            const unsigned char *source)
-{
-    for (int64_t row = 0; row < plane->rows; row += TILE) {
-        int64_t rows = plane->rows - row < TILE ? plane->rows - row : TILE;
-        for (int64_t column = 0; column < plane->columns; column += TILE) {
-            int64_t columns = plane->columns - column < TILE ? plane->columns - column : TILE;
-            transpose_tile(
-                plane, target + row * plane->target_stride + column * plane->element_bytes,
-                source + row * plane->element_bytes + column * plane->source_stride, rows, columns);
-        }
-    }
-}
-
 /* Index (i0, ..., ik) lies at i0 + d0 (i1 + d1 (...)) in the source and at (... i0 d1 + i1) d2 ...
  * + ik in the target. The planes of first and last index are transposed one after the other. */
 void proto__transpose(void *target, const unsigned char *source, int64_t element_bytes, int rank,
@@ -95,8 +55,8 @@ void proto__transpose(void *target, const unsigned char *source, int64_t element
                     (i == 0 || i == rank - 1 || checked_mul(planes, shape[i], &planes));
         assert(fits); /* the array lies in memory */
     }
-    struct plane plane = {shape[0], shape[rank - 1], source_strides[rank - 1], target_strides[0],
-                          element_bytes};
+    struct transpose plane = {shape[0], shape[rank - 1], source_strides[rank - 1],
+                              target_strides[0], element_bytes};
     for (int64_t done = 0; done < planes; done++) {
         int64_t source_at = 0, target_at = 0;
         for (int i = 1; i < rank - 1; i++) {
