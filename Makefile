@@ -58,7 +58,7 @@ WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
 
 MAINS := server/main.c gpu/host/engine/main.c client/main.c
 # Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
-FOLDERS := base client proto queue handlers handlers/% server server/% gpu gpu/common \
+FOLDERS := base client proto queue queue/% handlers handlers/% server server/% gpu gpu/common \
            gpu/methods gpu/process $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
 # Sources with an ending in folders, in which % stands for every folder in that place.
 sources = $(wildcard $(addsuffix /*.$(1),$(subst %,*,$(2))))

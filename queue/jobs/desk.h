@@ -29,6 +29,7 @@ enum desk_kind {
     DESK_READ_BODY,
     DESK_READ_RESULT,
     DESK_CLAIM,
+    DESK_END_LEASES,
     DESK_RENEW,
     DESK_FINISH,
     DESK_RELEASE,
@@ -45,6 +46,10 @@ struct desk_call {
     struct message message;  /* run: when it is done. First, so that a call is found by it */
     struct mailbox *mailbox; /* NULL: run is called on the desk's thread, and must be short */
     enum desk_kind kind;
+    /* On the desk's thread, when what it did is durable or has failed, before it is handed back:
+     * for who has to know of it besides the caller. Short; NULL: no one. */
+    void (*on_done)(void *context, const struct desk_call *call);
+    void *context;
     union {
         const struct store_new *put;
         struct {
@@ -74,8 +79,8 @@ struct desk_call {
             struct job_id id;
             uint8_t *to;
             int64_t bytes;
-        } read; /* READ_BODY, READ_RESULT */
-        struct job_id get, position;
+        } read;                            /* READ_BODY, READ_RESULT */
+        struct job_id get, position, node; /* node: END_LEASES */
         const struct store_list *list;
         struct {
             int64_t now_ms, keep_ms;

@@ -37,14 +37,14 @@ struct jobs_config {
     int64_t spool_bytes_max; /* of all jobs; 0: what the disk has */
     int64_t owner_jobs_max;  /* not over, where the client's own limit does not say; 0: none */
     int64_t piece_bytes_max, piece_cost_ns; /* of a piece: a matrix may always be more */
-    /* On the runner's thread, when all of a job is computed: does it count as good? result: INFO
-     * and the like can be read from it by jobs_result_read. NULL: it does. */
+    /* On a thread that may block, when all of a job is computed: does it count as good? result:
+     * INFO and the like can be read from it by jobs_result_read. NULL: it does. */
     enum error (*judge)(void *context, const struct job *job, const struct jobs_result *result,
                         struct failure *failure);
     void *judge_context;
 };
 
-/* Reads from a result's bytes, wherever they lie. On the runner's thread, in judge. */
+/* Reads from a result's bytes, wherever they lie. In judge alone. */
 ERROR_MUST_CHECK enum error jobs_result_read(const struct jobs_result *result, int64_t offset_bytes,
                                              void *data, int64_t bytes, struct failure *failure);
 
@@ -62,10 +62,14 @@ struct spool *jobs_spool(struct jobs *jobs); /* for bodies that are written as t
 ERROR_MUST_CHECK enum error jobs_open_for(const struct jobs *jobs, int64_t spool_bytes,
                                           struct failure *failure);
 
+/* Can such a task ever be computed here? TOO_LARGE, with the limit: before its body has come. */
+ERROR_MUST_CHECK enum error jobs_check(const struct jobs *jobs, const struct job_task *task,
+                                       struct failure *failure);
 /* Posts a put, in which put->job has all but id (made already where a body lies in the spool),
  * times and limits; wakes the runner once it is durable. */
 void jobs_accept(struct jobs *jobs, struct desk_call *put);
-/* Posts a cancel; a running job is left at its next step, and its files go. */
+/* Posts a cancel; a running job is left at its next step, and its files go. In both the call's
+ * on_done is taken by jobs. */
 void jobs_cancel(struct jobs *jobs, struct desk_call *cancel);
 
 /* ---- Watching: long polls and event streams ---- */

@@ -38,6 +38,7 @@ struct store_new {
 
 /* Which jobs a runner can take, and until when it holds them. */
 struct store_claim {
+    struct job_id node; /* whose runner it is: see end_leases */
     int64_t now_ms, lease_until_ms;
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* 0: not that method */
     int64_t matrix_bytes_max;                           /* inputs and outputs of one matrix of it */
@@ -100,6 +101,10 @@ struct store_ops {
      * JOB_STATES when there is none. */
     ERROR_MUST_CHECK enum error (*claim)(struct store *store, const struct store_claim *claim,
                                          struct job *job, struct failure *failure);
+    /* The leases of a node have run out: for its next life, which begins with this. The node is who
+     * holds the lock of a data folder, so no one else goes by its name. */
+    ERROR_MUST_CHECK enum error (*end_leases)(struct store *store, const struct job_id *node,
+                                              struct failure *failure);
     /* LEASE_LOST: it is another attempt's, or over, or gone. So for all that name a lease. */
     ERROR_MUST_CHECK enum error (*renew)(struct store *store, const struct store_lease *lease,
                                          int64_t lease_until_ms, int64_t progress,

@@ -56,6 +56,7 @@ ALLOWED = {
                         "gpu/cuda/tuning/h200"},
     "proto": {"base"},
     "queue": {"base"},
+    "queue/jobs": {"base", "queue"},
     "handlers/inference": {"base", "proto", "queue"},
     "handlers": {"base", "proto", "queue", "handlers/inference"},
     "server/http": {"base", "handlers"},
