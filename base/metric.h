@@ -93,6 +93,7 @@ struct metric_buckets {
     X(CLIENT_QUOTA, "invertd_client_quota", GAUGE, 1e-3, "client,quota", NONE,                     \
       "A quota of it; 0: it has none.")                                                            \
     X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
+    X(STREAMS, "invertd_streams", GAUGE, 1, "", NONE, "Streams of events that clients listen to.") \
     X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \
     X(SECCOMP, "invertd_seccomp", GAUGE, 1, "process", NONE,                                       \
       "1 while the system refuses the process calls that it does not need.")                       \

@@ -9,8 +9,17 @@ void exchange_answer(struct exchange *x, const struct exchange_reply *reply)
     assert(!x->answered);
     assert(reply->field_count <= EXCHANGE_HEADERS_MAX);
     assert(reply->segment_count <= EXCHANGE_SEGMENTS_MAX);
+    assert(reply->file == NULL || (reply->segment_count == 0 && reply->stream == NULL));
+    assert(reply->stream == NULL || reply->segment_count == 0);
     x->answered = true;
+    x->streams = reply->stream != NULL;
     x->door->answer(x, reply);
+}
+
+void exchange_more(struct exchange *x)
+{
+    assert(x->streams);
+    x->door->more(x);
 }
 
 const char *exchange_header(const struct exchange *x, const char *name)

@@ -47,14 +47,38 @@ struct exchange_field {
     const char *name, *value; /* borrowed until exchange_answer returns */
 };
 
+/* A part of a file. Its bytes must stay as they are until the answer is sent; a file that became
+ * shorter cuts the connection. Reading it may hold the loop for as long as the disk takes. */
+struct exchange_file {
+    int fd; /* the door closes it */
+    int64_t offset, bytes;
+};
+
+#define EXCHANGE_STREAM_DRY 0  /* nothing now: read is called again after exchange_more */
+#define EXCHANGE_STREAM_END -1 /* nothing any more */
+
+/* A body whose length is not known when it begins: in chunks in HTTP/1.1; in HTTP/1.0 the end of
+ * the connection ends it. Each piece has --send-timeout to be taken; a stream that is dry waits
+ * without a deadline. It ends before its source does when its client leaves, or when the service
+ * begins to drain. */
+struct exchange_stream {
+    /* Puts up to max bytes into buffer and returns how many, or one of the above. context: the
+     * reply's. Must not call exchange_more. Not called for HEAD. */
+    int64_t (*read)(void *context, void *buffer, size_t max);
+};
+
 struct exchange_reply {
     int status;
     struct exchange_field fields[EXCHANGE_HEADERS_MAX]; /* Content-Type among them */
     int field_count;
     struct iovec segments[EXCHANGE_SEGMENTS_MAX]; /* lent until release is called */
     int segment_count;
-    bool close; /* close the connection afterwards */
-    /* Called once, on the loop's thread, when the segments are no longer needed. May be NULL. */
+    /* Instead of segments. Borrowed, what they point at until exchange_answer returns. */
+    const struct exchange_file *file;     /* NULL: none */
+    const struct exchange_stream *stream; /* NULL: none */
+    bool close;                           /* close the connection afterwards */
+    /* Called once, on the loop's thread, when the segments or the stream are no longer needed. May
+     * be NULL. */
     void (*release)(void *context);
     void *context;
 };
@@ -80,6 +104,8 @@ struct exchange_door {
     void (*deadline_moved)(struct exchange *x);
     /* The memory is there that handlers_make_room had to wait for: sink and sink_bytes say so. */
     void (*room_made)(struct exchange *x);
+    /* See exchange_more. */
+    void (*more)(struct exchange *x);
 };
 
 struct exchange {
@@ -112,8 +138,13 @@ struct exchange {
     const struct handlers_route *route; /* NULL: none matched */
     void *state;                        /* the handler's own */
     bool answered;                      /* set by exchange_answer */
+    bool streams;                       /* and the answer is a stream */
     struct exchange_work work;          /* zeroed by the door */
     uint64_t body_done_ns;              /* set by the door: the body was complete */
+    /* Set by the door: the client has closed its sending side. It may have left, or wait for the
+     * answer. A dry stream is read again when this becomes true: a piece that is sent shows whether
+     * anyone is there. */
+    bool half_closed;
 
     /* Set by the door before handlers_begin: which routes exist here. */
     enum exchange_listener listener;
@@ -121,8 +152,12 @@ struct exchange {
 
 /* Sends the answer: exactly once an exchange. Allowed in handlers_begin (a refusal: the door
  * discards the body within its limits before it answers, unless the client waits for 100 Continue),
- * in handlers_run, or later from a message on the same loop. */
+ * in handlers_run, or later from a message on the same loop. In handlers_begin neither a file nor a
+ * stream. The file's descriptor is the door's from here on. */
 void exchange_answer(struct exchange *x, const struct exchange_reply *reply);
+/* The stream that x was answered with has more, or has ended. On the loop's thread, until
+ * handlers_end; costs nothing where the stream was not dry. */
+void exchange_more(struct exchange *x);
 
 const char *exchange_header(const struct exchange *x, const char *name);
 

@@ -17,6 +17,7 @@
 #include "handlers/handlers_private.h"
 #include "handlers/inference.h"
 #include "handlers/stats.h"
+#include "handlers/stream.h"
 
 #define TRACEPARENT_LENGTH 55
 
@@ -52,6 +53,7 @@ static void make_series(struct handlers *handlers)
     handlers->arena_free = metric_series(metrics, METRIC_ARENA_BYTES, "free");
     handlers->memory_waiting = metric_series(metrics, METRIC_MEMORY_WAITING);
     handlers->ready = metric_series(metrics, METRIC_READY);
+    handlers->streams_gauge = metric_series(metrics, METRIC_STREAMS);
 }
 
 enum error handlers_create(struct handlers_services *services, struct handlers **handlers,
@@ -261,6 +263,11 @@ void handlers_expired(struct exchange *x, enum handlers_late what)
         handlers__fail_with(x, ERROR_TIMEOUT, detail);
         break;
     }
+}
+
+void handlers_tick(struct handlers *handlers, struct mailbox *mailbox, uint64_t now_ns)
+{
+    handlers__streams_tick(handlers__loop_of(handlers, mailbox), now_ns);
 }
 
 void handlers_end(struct exchange *x)

@@ -21,11 +21,14 @@
 /* May change at any time. */
 struct handlers_limits {
     _Atomic int64_t body_max_bytes;     /* request body, inflated too */
+    _Atomic int64_t streams_max;        /* streams of events that have not ended */
     _Atomic int64_t compress_min_bytes; /* answers below are never compressed */
     _Atomic int compress_level;         /* zlib 1..9 */
 };
 
 /* What handlers work with: all owned by main, all outlive the handlers. */
+#define HANDLERS_LOOPS_MAX 64 /* mailboxes' numbers are below */
+
 struct handlers_services {
     struct queue *queue;
     struct arena *arena;
@@ -55,6 +58,9 @@ enum handlers_late {
 };
 /* A deadline passed unanswered; drops the work. */
 void handlers_expired(struct exchange *x, enum handlers_late what);
+/* Work of a loop that is due by the clock: what its streams have to say. To be called on each
+ * loop's thread, every 100 ms at least; mailbox: the loop's. */
+void handlers_tick(struct handlers *handlers, struct mailbox *mailbox, uint64_t now_ns);
 /* The client has gone (which the door counts), or the answer was sent: the exchange is invalid
  * after this. Work that is under way is cancelled and cleans up after itself. */
 void handlers_end(struct exchange *x);

@@ -26,6 +26,7 @@
 struct inference;
 struct stats;
 struct stats_cell;
+struct stream;
 
 /* A method as the endpoints need it. */
 struct handlers__model {
@@ -42,6 +43,12 @@ struct handlers__shard {
     int index;
 };
 
+/* What belongs to one loop alone. */
+struct handlers__loop {
+    struct stream *streams; /* a list */
+    uint64_t tick_ns;       /* when they are looked at next */
+};
+
 struct handlers {
     struct handlers_services *services; /* borrowed */
     struct handlers__model *models;     /* by method index */
@@ -53,6 +60,9 @@ struct handlers {
     _Atomic uint64_t logged; /* errors.c: a second << 8 | the lines logged in it */
     struct process_stats *process_stats;
     struct metric_series *arena_used, *arena_free, *memory_waiting, *ready;
+    struct metric_series *streams_gauge;
+    _Atomic int64_t streams; /* of all loops */
+    struct handlers__loop loops[HANDLERS_LOOPS_MAX];
     struct handlers__shard shards[HANDLERS_SHARDS];
 };
 

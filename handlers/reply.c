@@ -14,6 +14,8 @@ void handlers__reply_open(struct exchange_reply *reply, int status)
     reply->status = status;
     reply->field_count = 0;
     reply->segment_count = 0;
+    reply->file = NULL;
+    reply->stream = NULL;
     reply->close = false;
     reply->release = NULL;
     reply->context = NULL;

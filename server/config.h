@@ -27,7 +27,7 @@ struct config {
     bool open, no_seccomp;
     int64_t loops, threads, pool_threads, pool_max;
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
-    int64_t connections_max, queue_max, client_requests_max, client_bytes_max;
+    int64_t connections_max, streams_max, queue_max, client_requests_max, client_bytes_max;
     int64_t engine_scratch_max_bytes, device_memory_max_bytes;
     int64_t body_rate_min;
     int64_t header_timeout_ns, body_timeout_ns, request_timeout_ns, send_timeout_ns,

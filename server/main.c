@@ -6,6 +6,7 @@
  *
  * Exit codes: 0 clean, 2 bad options, 1 anything else.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -237,6 +238,7 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
                            &daemon->pool, failure);
     if (error != ERROR_NONE)
         return error;
+    static_assert(CONFIG_LOOPS_MAX <= HANDLERS_LOOPS_MAX, "a loop has a place among the handlers");
     struct handlers_services *services = &daemon->services;
     services->queue = daemon->queue;
     services->arena = daemon->arena;

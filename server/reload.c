@@ -43,6 +43,7 @@ static void apply(struct reload *reload, const struct config *fresh)
     own->body_max_bytes = handlers.body_max_bytes;
     own->compress_min_bytes = handlers.compress_min_bytes;
     own->compress_level = handlers.compress_level;
+    own->streams_max = handlers.streams_max;
     struct queue_limits queue = config_queue_limits(options->config); /* which knows the arena */
     queue_set_limits(options->services->queue, &queue);
     drain_set_times(options->drain, fresh->drain_delay_ns, fresh->drain_timeout_ns);

@@ -18,6 +18,10 @@
 static struct MHD_Response *make_body(struct http__connection *c,
                                       const struct exchange_reply *reply)
 {
+    if (reply->file != NULL)
+        return http__file_response(c, reply->file);
+    if (reply->stream != NULL)
+        return http__stream_response(c);
     if (reply->segment_count == 1)
         return MHD_create_response_from_buffer(reply->segments[0].iov_len,
                                                reply->segments[0].iov_base, MHD_RESPMEM_PERSISTENT);
@@ -98,7 +102,9 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
     c->status = reply->status;
     c->release = reply->release;
     c->release_context = reply->context;
-    c->answer_bytes = 0;
+    c->lends = reply->segment_count > 0;
+    c->stream = reply->stream != NULL ? *reply->stream : (struct exchange_stream){0};
+    c->answer_bytes = reply->file != NULL ? reply->file->bytes : 0;
     for (int i = 0; i < reply->segment_count; i++)
         c->answer_bytes += (int64_t)reply->segments[i].iov_len;
 
@@ -106,6 +112,7 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
     bool before_body = c->frame.content_length > 0 && !c->early;
     bool may_be_put_off = c->http->put_off != NULL && http__is_full(c) && x->verb == EXCHANGE_POST;
     if (in_body || (c->phase == HTTP_HEAD && (before_body || may_be_put_off))) {
+        assert(reply->file == NULL && reply->stream == NULL);
         text_init(&c->raw, HTTP_RAW_MAX);
         http_raw_compose(&c->raw, reply, x->id, c->cors, x->verb == EXCHANGE_HEAD);
     }
@@ -187,6 +194,8 @@ void http__finish(struct http__connection *c, bool left)
     const char *route = handlers_route_label(x);
     uint64_t took_ns = clock_now_ns() - x->arrived_ns;
     http__log(c, route, c->answered ? c->status : 0, took_ns);
+    if (x->streams && c->began_ns > x->arrived_ns)
+        took_ns = c->began_ns - x->arrived_ns; /* how long it lasted is its client's business */
     if (c->answered) {
         http_count_request(&c->http->count, route, c->status, took_ns, x->body_bytes,
                            c->answer_bytes);

@@ -117,6 +117,6 @@ bool http__crawls(const struct http__connection *c)
         return false;
     if (c->phase == HTTP_BODY)
         return body_crawls(c);
-    return c->phase == HTTP_SENDING && c->answer_bytes > SMALL_ANSWER &&
+    return c->phase == HTTP_SENDING && c->lends && c->answer_bytes > SMALL_ANSWER &&
            now_ns > c->began_ns + GRACE_NS + http__second_a_mebibyte(c->answer_bytes);
 }

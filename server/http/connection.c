@@ -83,7 +83,11 @@ void http__on_watched(void *context, uint64_t key, enum watch_event event)
     http__handshake_wake(c);
     if (event == WATCH_READABLE)
         return;
-    c->left = true;
+    c->left = c->x.half_closed = true;
+    if (c->phase == HTTP_DRY && event == WATCH_GONE)
+        http__stream_drop(c, true);
+    else if (c->phase == HTTP_DRY)
+        http__stream_more(&c->x);
     if (c->phase != HTTP_WAIT) {
         http__set_deadline(c, http->deadlines[c->slot]); /* see there */
         return;
@@ -145,6 +149,9 @@ void http__on_deadline(struct http__connection *c)
         break;
     case HTTP_WAIT:
         end_wait(c);
+        break;
+    case HTTP_DRY:
+        http__stream_drop(c, false);
         break;
     case HTTP_HEAD:
     case HTTP_SENDING:

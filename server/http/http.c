@@ -23,14 +23,16 @@ static const unsigned moves[HTTP_PHASES] = {
     [HTTP_DISCARD] = 1 << HTTP_WAIT | 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_WAIT] = 1 << HTTP_READY | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_READY] = 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
-    [HTTP_SENDING] = 1 << HTTP_IDLE,
+    [HTTP_SENDING] = 1 << HTTP_DRY | 1 << HTTP_IDLE,
+    [HTTP_DRY] = 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_GONE] = 1 << HTTP_IDLE,
 };
+/* A stream that is dry needs no exact deadlines. */
 #define BUSY                                                                                       \
     (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_WAIT | 1 << HTTP_READY | 1 << HTTP_SENDING)
-
+#define WITH_EXCHANGE (BUSY | 1 << HTTP_DRY)
 #define HELD (1 << HTTP_WAIT | 1 << HTTP_READY)
-#define CLOSING (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_SENDING)
+#define CLOSING (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_SENDING | 1 << HTTP_DRY)
 #define READING (1 << HTTP_IDLE | 1 << HTTP_HEAD | 1 << HTTP_BODY | 1 << HTTP_DISCARD)
 #define LEFT_NS (20 * CLOCK_MS) /* for the library to read what a client that left had sent */
 
@@ -71,7 +73,8 @@ static struct MHD_Daemon *start(struct http *http)
         http__on_complaint, http, MHD_OPTION_NOTIFY_COMPLETED, http__on_completed, http,
         MHD_OPTION_NOTIFY_CONNECTION, http__on_connection, http, MHD_OPTION_URI_LOG_CALLBACK,
         http__on_target, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 /* accept_taker: hands the socket over to the library, which closes it where it cannot take it. */
@@ -142,6 +145,8 @@ void http_destroy(struct http **result)
         if (c != NULL && (c->phase == HTTP_WAIT || http__is_paused(c))) {
             http__drop(c, false);
             MHD_resume_connection(c->library);
+        } else if (c != NULL && c->phase == HTTP_DRY) {
+            http__stream_drop(c, false);
         }
     }
     http__handshakes_abandon(http);
@@ -212,7 +217,7 @@ void http__move(struct http__connection *c, enum http__phase next)
 
 bool http__is_busy(const struct http__connection *c)
 {
-    return (BUSY >> c->phase & 1) != 0;
+    return (WITH_EXCHANGE >> c->phase & 1) != 0;
 }
 
 bool http__is_reading(const struct http__connection *c)
@@ -236,7 +241,11 @@ uint64_t http__second_a_mebibyte(int64_t bytes)
 
 void http__suspend_later(struct http__connection *c)
 {
-    assert(c->phase == HTTP_WAIT && c->http->wait_count < c->http->slots);
+    assert(c->phase == HTTP_WAIT || c->phase == HTTP_DRY);
+    if (c->noted)
+        return; /* it was DRY, and is again, in this very call */
+    assert(c->http->wait_count < c->http->slots);
+    c->noted = true;
     c->http->waits[c->http->wait_count++] = c->slot;
 }
 
@@ -244,7 +253,9 @@ static void suspend(struct http *http)
 {
     for (uint32_t i = 0; i < http->wait_count; i++) {
         struct http__connection *c = http->connections[http->waits[i]];
-        if (c->phase == HTTP_WAIT)
+        c->noted = false;
+        c->parked = c->phase == HTTP_DRY;
+        if (c->phase == HTTP_WAIT || c->parked)
             MHD_suspend_connection(c->library);
     }
     http->wait_count = 0;
@@ -334,6 +345,7 @@ void http_tick(struct http *http)
     if (http->put_off == NULL)
         make_room(http, over);
     watch_tick(http->watch, http->now_ns);
+    handlers_tick(http->options.handlers, http->options.mailbox, http->now_ns);
     http->stirred = true; /* the library has deadlines too: see http__close_soon */
 }
 
@@ -349,6 +361,8 @@ void http_drain(struct http *http)
             http__close_soon(c);
         else if (c->phase == HTTP_WAIT && c->answered)
             http__set_deadline(c, 1); /* what it was refused for is over */
+        else if (c->phase == HTTP_DRY)
+            http__stream_more(&c->x); /* that is its end */
     }
 }
 

@@ -66,7 +66,8 @@ struct http_options {
     int linger_max; /* connections of this door that linger (watch.h) */
 };
 
-/* Takes the sockets of options->listen_fds, also when it fails. */
+/* Takes the sockets of options->listen_fds, also when it fails. The process ignores SIGPIPE: else
+ * the library would send no file by sendfile. */
 ERROR_MUST_CHECK enum error http_create(const struct http_options *options, struct http **http,
                                         struct failure *failure);
 /* Closes all connections, ending their exchanges; nulls *http. */
@@ -84,7 +85,7 @@ bool http_stirred(const struct http *http);
 void http_watch(struct http *http);
 /* Takes in connections that wait. */
 void http_accept(struct http *http);
-/* Deadlines. Call it every 10 ms while http_busy, every 100 ms at least. */
+/* Deadlines, and handlers_tick. Call it every 10 ms while http_busy, every 100 ms at least. */
 void http_tick(struct http *http);
 
 /* From now on every answer closes its connection, and idle connections close. */

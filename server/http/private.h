@@ -6,8 +6,12 @@
  * the body, and when the body is complete; between that and the answer the connection is suspended.
  *
  *   IDLE -> HEAD -> BODY -> WAIT -> READY -> SENDING -> IDLE ...
+ *                                            |     ^
+ *                                            v     |
+ *                                              DRY
  *
- * In BODY the connection is suspended, too, while there is no memory for more of the body (paused).
+ * In BODY the connection is suspended, too, while there is no memory for more of the body (paused),
+ * and in DRY, while the source of its stream has nothing.
  *
  * A connection whose client left, or that was answered past the library, is GONE until the library
  * closes it.
@@ -55,6 +59,7 @@ enum http__phase {
     HTTP_WAIT,    /* handlers_run was called; suspended until the answer, or the time for it */
     HTTP_READY,   /* answered and resumed; the library has not asked for the answer yet */
     HTTP_SENDING, /* the library has the answer */
+    HTTP_DRY,     /* it is a stream that has nothing now */
     HTTP_GONE,    /* no exchange any more; the connection will close */
     HTTP_PHASES
 };
@@ -85,6 +90,9 @@ struct http__connection {
     bool asleep;         /* in its TLS handshake: see handshake.c */
     bool shaken;         /* which is over but for what the library sends */
     bool named;          /* certified is known */
+    bool noted;          /* is in http.waits */
+    bool parked;         /* suspended while DRY */
+    bool lends;          /* the answer is in memory that handlers lend */
     uint64_t refused_ns; /* when a request was last turned away for lack of room; 0: never */
     uint64_t put_off_ns; /* until when the refusal of this one is put off; 0: it is not */
 
@@ -111,9 +119,10 @@ struct http__connection {
     int status;
     int refused; /* the status of what was sent in place of the library's answer; 0: nothing */
     int64_t answer_bytes;
+    struct exchange_stream stream; /* of an answer that is one */
     void (*release)(void *context);
-    void *release_context;
-    struct text raw; /* the same refusal, to be written while the body is still arriving */
+    void *release_context; /* the stream's, too */
+    struct text raw;       /* the same refusal, to be written while the body is still arriving */
 
     /* What a new connection in this slot need not clear. */
     unsigned char *copy; /* [HTTP_COPY_MAX], once it was needed */
@@ -159,9 +168,9 @@ uint64_t http__key(const struct http__connection *c);    /* for the watch */
 bool http__is_paused(const struct http__connection *c);
 /* Counts connections, those that are put off too; how many there are, of all doors. */
 int64_t http__count_open(struct http *http, int change);
-/* Suspends a connection that WAITs, once the library has returned: it then knows that it has
- * nothing to read, and asks for the answer when it is resumed. Suspended inside its call, it may
- * read first, find the end of a half-closed connection, and close it unanswered. */
+/* Suspends a connection that WAITs or is DRY, once the library has returned: it then knows that it
+ * has nothing to read, and asks for the answer when it is resumed. Suspended inside its call, it
+ * may read first, find the end of a half-closed connection, and close it unanswered. */
 void http__suspend_later(struct http__connection *c);
 /* 0: none. The library soon hears of a client that left, whatever the deadline. */
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
@@ -216,6 +225,17 @@ void http__drop(struct http__connection *c, bool left);
 /* Lets the library close a connection that is idle, or that it thinks to be inside a body: soon,
  * and not if a request arrives in between. */
 void http__close_soon(struct http__connection *c);
+
+/* ---- stream.c: answers that are a file, or of unknown length ---- */
+
+/* Takes the descriptor. NULL: out of memory. */
+struct MHD_Response *http__file_response(const struct http__connection *c,
+                                         const struct exchange_file *file);
+struct MHD_Response *http__stream_response(struct http__connection *c);
+/* Implements exchange_door.more. */
+void http__stream_more(struct exchange *x);
+/* Ends the exchange of a connection that is DRY, whose client is gone or is given up. */
+void http__stream_drop(struct http__connection *c, bool left);
 
 /* ---- request_id.c ---- */
 

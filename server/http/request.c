@@ -64,7 +64,8 @@ static const struct exchange_door door = {.header = door_header,
                                           .query = door_query,
                                           .answer = http__answer,
                                           .deadline_moved = door_deadline_moved,
-                                          .room_made = http__body_resume};
+                                          .room_made = http__body_resume,
+                                          .more = http__stream_more};
 
 /* ---- What the library calls ---- */
 
@@ -299,6 +300,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .arrived_ns = now_ns,
         .deadline_ns = c->first_deadline_ns,
         .listener = options->listener,
+        .half_closed = c->left,
     };
     x->id = http__id(c, door_header(x, "X-Request-Id"));
     c->cors = NULL;

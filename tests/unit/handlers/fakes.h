@@ -25,6 +25,7 @@
 #include "handlers/handlers.h"
 
 #define FAKE_FIELDS 12
+#define FAKE_PIECE 4096 /* bytes that a stream is asked for at once */
 #define FAKE_ARENA_BYTES (4 << 20)
 
 /* ---- The door ---- */
@@ -44,13 +45,14 @@ struct fake_answer {
     size_t bytes;
     void (*release)(void *context); /* owed */
     void *context;
+    struct exchange_stream stream; /* where it is one */
 };
 
 struct fake_exchange {
     struct exchange x; /* first */
     struct fake_pair headers[FAKE_FIELDS], query[FAKE_FIELDS];
     struct fake_answer answer;
-    int deadline_moves, rooms_made;
+    int deadline_moves, rooms_made, mores;
 };
 
 static const char *fake_header(const struct exchange *x, const char *name)
@@ -97,6 +99,23 @@ static void fake_answer(struct exchange *x, const struct exchange_reply *reply)
     answer->body[at] = '\0';
     answer->release = reply->release;
     answer->context = reply->context;
+    if (reply->stream != NULL)
+        answer->stream = *reply->stream;
+}
+
+/* Reads the stream until it is dry, or at its end; returns which. */
+static inline int64_t fake_drain(struct fake_exchange *f)
+{
+    struct fake_answer *answer = &f->answer;
+    int64_t count;
+    do {
+        answer->body = realloc(answer->body, answer->bytes + FAKE_PIECE + 1);
+        assert_non_null(answer->body);
+        count = answer->stream.read(answer->context, answer->body + answer->bytes, FAKE_PIECE);
+        answer->bytes += count > 0 ? (size_t)count : 0;
+    } while (count > 0);
+    answer->body[answer->bytes] = '\0';
+    return count;
 }
 
 static void fake_deadline_moved(struct exchange *x)
@@ -109,8 +128,13 @@ static void fake_room_made(struct exchange *x)
     ((struct fake_exchange *)x)->rooms_made++;
 }
 
-static const struct exchange_door fake_door = {fake_header, fake_query, fake_answer,
-                                               fake_deadline_moved, fake_room_made};
+static void fake_more(struct exchange *x)
+{
+    ((struct fake_exchange *)x)->mores++;
+}
+
+static const struct exchange_door fake_door = {fake_header,         fake_query,     fake_answer,
+                                               fake_deadline_moved, fake_room_made, fake_more};
 
 static inline const char *fake_field(const struct fake_exchange *f, const char *name)
 {

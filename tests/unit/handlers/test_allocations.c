@@ -157,8 +157,8 @@ static void answer_safely(struct exchange *x, const struct exchange_reply *reply
     atomic_store(&countdown, left);
 }
 
-static const struct exchange_door safe_door = {fake_header, fake_query, answer_safely,
-                                               fake_deadline_moved, fake_room_made};
+static const struct exchange_door safe_door = {fake_header,         fake_query,     answer_safely,
+                                               fake_deadline_moved, fake_room_made, fake_more};
 
 static void prepare(struct fake *fake, struct fake_exchange *f, const struct request *request)
 {

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +52,14 @@ static struct {
     int64_t body_bytes;
     size_t answer_bytes; /* 0: a short text */
     int segments;
+    const struct exchange_file *file;     /* instead; NULL: none */
+    const struct exchange_stream *stream; /* NULL: none */
     char path[64], query[64], header[64];
     unsigned char body[1 << 20];
 } fake;
 
-static char *answer_body; /* [ANSWER_MAX], of the group of tests */
+static const struct mailbox *fake_mailbox; /* of the door */
+static char *answer_body;                  /* [ANSWER_MAX], of the group of tests */
 
 static inline int make_answer_body(void **state)
 {
@@ -90,6 +94,10 @@ static void answer(struct exchange *x, int status)
         reply.segments[i] = (struct iovec){answer_body + (size_t)i * (bytes / (size_t)segments),
                                            bytes / (size_t)segments};
     reply.segment_count = segments;
+    reply.file = fake.file;
+    reply.stream = fake.stream;
+    if (reply.file != NULL || reply.stream != NULL)
+        reply.segment_count = 0;
     exchange_answer(x, &reply);
 }
 
@@ -149,6 +157,13 @@ void handlers_expired(struct exchange *x, enum handlers_late what)
     fake.expired_in_body += what == HANDLERS_LATE_BODY;
     fake.expired_in_pause += what == HANDLERS_LATE_ROOM;
     answer(x, statuses[what]);
+}
+
+void handlers_tick(struct handlers *handlers, struct mailbox *mailbox, uint64_t now_ns)
+{
+    assert_null(handlers);
+    assert_ptr_equal(mailbox, fake_mailbox);
+    assert_true(now_ns > 0);
 }
 
 void handlers_end(struct exchange *x)
@@ -230,6 +245,7 @@ static inline void set_up(struct http_limits limits)
     bed.short_since_ns = 0;
     memset(&bed.put_off_clients, 0, sizeof bed.put_off_clients);
     mailbox_init(&bed.box, no_wake, NULL);
+    fake_mailbox = &bed.box;
     int fd = listen_take(&sockets, 0);
     struct http_options options = {.listen_fds = &fd,
                                    .listen_count = 1,
@@ -244,6 +260,7 @@ static inline void set_up(struct http_limits limits)
                                    .limits = limits};
     assert_int_equal(http_create(&options, &bed.http, NULL), ERROR_NONE);
     memset(&fake, 0, sizeof fake);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static inline void tear_down(void)
