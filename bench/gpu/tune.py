@@ -76,7 +76,7 @@ def warps_worth_trying(registers, n):
     if n <= 4:
         return [(4, 8), (4, 12)]
     found = [w for w in (warps, warps + 4) if 8 <= w <= 28] or [8 if warps < 8 else 28]
-    return [(4, w // 4) if n <= 8 else (1, w) for w in found]
+    return [(1, w) for w in found]
 
 
 def per_thread_shapes(precision, n):
