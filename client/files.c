@@ -99,20 +99,43 @@ void files_close_input(struct files_input *input)
 
 /* A signal's handler is given no argument. */
 static const char *volatile unfinished;
+static char last_words[300];
+static volatile sig_atomic_t last_words_size;
 
 static void on_signal(int number)
 {
     const char *path = unfinished;
     if (path != NULL)
         unlink(path);
+    if (last_words_size > 0 && write(STDERR_FILENO, last_words, (size_t)last_words_size) < 0)
+        last_words_size = 0;
     raise(number); /* SA_RESETHAND: it ends the program once the handler has returned */
+}
+
+/* Those that are ignored stay so, as nohup(1) wants it. */
+static void watch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, old;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
+}
+
+void files_say_at_signal(const char *line)
+{
+    last_words_size = 0;
+    int length = snprintf(last_words, sizeof last_words, "%s", line != NULL ? line : "");
+    last_words_size = length < (int)sizeof last_words ? length : (int)sizeof last_words - 1;
+    if (line != NULL)
+        watch_signals();
 }
 
 /* A new file next to what path leads to. old: of what is there; NULL: nothing. */
 static enum error open_next_to(struct files_output *output, const char *path,
                                const struct stat *old, struct failure *failure)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     char *temporary = NULL;
     output->path = old != NULL ? realpath(path, NULL) : strdup(path);
     if (output->path != NULL &&
@@ -126,8 +149,7 @@ static enum error open_next_to(struct files_output *output, const char *path,
     }
     output->temporary = temporary;
     unfinished = temporary;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    watch_signals();
     return ERROR_NONE;
 }
 
@@ -142,19 +164,67 @@ enum error files_open_output(struct files_output *output, const char *path, stru
     return output->fd >= 0 ? ERROR_NONE : fail(failure, "write", path, errno);
 }
 
-int files_write(const struct files_output *output, const char *data, size_t size)
+enum error files_open_nameless(struct files_output *output, struct failure *failure)
 {
-    return write_whole(output->fd, data, size);
+    *output = (struct files_output){.fd = open_nameless(), .nameless = true};
+    if (output->fd < 0)
+        return failure_set(failure, ERROR_BAD_OPTION, "cannot make a temporary file: %s",
+                           strerror(errno));
+    return ERROR_NONE;
+}
+
+void files_read_back(struct files_output *output, struct files_input *input)
+{
+    *input = (struct files_input){.fd = output->fd, .size = output->at};
+    output->fd = -1;
+}
+
+int files_write(struct files_output *output, const char *data, size_t size)
+{
+    int number = write_whole(output->fd, data, size);
+    output->at += number == 0 ? (int64_t)size : 0;
+    return number;
+}
+
+bool files_rewind(struct files_output *output)
+{
+    bool is_plain = output->temporary != NULL || output->nameless;
+    if (output->at == 0)
+        return true;
+    if (!is_plain || ftruncate(output->fd, 0) != 0 || lseek(output->fd, 0, SEEK_SET) != 0)
+        return false;
+    output->at = 0;
+    return true;
+}
+
+/* The folder's entry for a file that was renamed; what cannot be synced, cannot. */
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL   ? strdup(".")
+                   : slash == path ? strdup("/")
+                                   : strndup(path, (size_t)(slash - path));
+    int fd = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(folder);
 }
 
 enum error files_commit(struct files_output *output, struct failure *failure)
 {
-    int closed = close(output->fd) == 0 ? 0 : errno;
+    int number = output->temporary == NULL || fsync(output->fd) == 0 ? 0 : errno;
+    if (close(output->fd) != 0 && number == 0)
+        number = errno;
     output->fd = -1;
-    if (closed != 0 || (output->temporary != NULL && rename(output->temporary, output->path) != 0))
-        return fail(failure, "write", output->path != NULL ? output->path : "the answer",
-                    closed != 0 ? closed : errno);
+    if (number == 0 && output->temporary != NULL && rename(output->temporary, output->path) != 0)
+        number = errno;
+    if (number != 0)
+        return fail(failure, "write", output->path != NULL ? output->path : "the answer", number);
     unfinished = NULL;
+    if (output->temporary != NULL)
+        sync_folder(output->path);
     free(output->temporary);
     output->temporary = NULL;
     return ERROR_NONE;
@@ -166,13 +236,22 @@ void files_close_output(struct files_output *output)
         close(output->fd);
     if (output->temporary != NULL)
         unlink(output->temporary);
-    unfinished = NULL;
+    if (output->temporary != NULL)
+        unfinished = NULL;
     free(output->temporary);
     free(output->path);
     *output = (struct files_output){.fd = -1};
 }
 
-/* ---- The token ---- */
+/* ---- Secrets ---- */
+
+enum error files_check_key(const char *path, struct failure *failure)
+{
+    struct trusted_file file = {.flag = "key", .path = path, .secret = true};
+    enum error error = trusted_file_read(&file, failure);
+    trusted_file_forget(&file);
+    return error;
+}
 
 enum error files_read_token(const char *path, char *token, size_t size, struct failure *failure)
 {
