@@ -1,5 +1,5 @@
-/* client/arguments.h: the command line of `invert`: one table row an option, from which parsing
- * and --help follow.
+/* client/arguments.h: the command line of `invert`: one table row a command and an option, from
+ * which parsing and --help follow.
  *
  * Threads: one.
  */
@@ -12,16 +12,36 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "client/format.h"
 
 #define ARGUMENTS_SERVER "http://localhost:8000"
+#define ARGUMENTS_DIRECT_MAX (INT64_C(64) << 20)
+
+enum command {
+    COMMAND_INVERT, /* a file; the others are of jobs */
+    COMMAND_STATUS,
+    COMMAND_WAIT,
+    COMMAND_FETCH,
+    COMMAND_CANCEL,
+    COMMAND_LIST,
+};
 
 struct arguments {
+    enum command command;
     /* Borrowed from argv and the environment. - is stdin, stdout. socket: of a unix: server, else
      * NULL. */
-    const char *input, *output, *server, *socket, *method, *token_file, *cacert;
-    struct text query; /* "&name=value", with escapes, for each --option */
-    struct text url;   /* of the request */
-    int64_t retry_max_ns;
+    const char *input, *output, *server, *socket, *method, *token_file, *cacert, *cert, *key;
+    const char *idempotency_key, *from, *to, *status, *since;
+    char **ids; /* of jobs */
+    int id_count;
+    enum format input_format, output_format; /* by --from and --to, else by the names */
+    struct text query;                       /* "&name=value", with escapes, for each --option */
+    struct text path;                        /* of the request, with its query */
+    struct text address;                     /* of the server, without a slash at its end */
+    int64_t retry_max_ns, timeout_ns;        /* timeout 0: none */
+    int64_t direct_max;                      /* bytes of the largest body that is sent directly */
+    int64_t limit;                           /* of `list` */
+    bool detach;                             /* --async */
     bool json, quiet, help, version;
 };
 
@@ -32,7 +52,7 @@ ERROR_MUST_CHECK enum error arguments_read(struct arguments *arguments, int argc
                                            const char *server, struct failure *failure);
 void arguments_free(struct arguments *arguments);
 void arguments_print_help(FILE *stream);
-/* The media type that a file's name stands for, by its ending; NULL: none. */
-const char *arguments_media_type(const char *path);
+/* Appends value with what a query may not hold as %XX. */
+void arguments_escape(struct text *text, const char *value, size_t length);
 
 #endif

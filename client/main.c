@@ -1,4 +1,5 @@
-/* client/main.c: invert: sends a file of matrices to invertd and keeps the answer.
+/* client/main.c: invert: sends a file of matrices to invertd and keeps the answer, at once or as a
+ * job.
  *
  * Exit codes: the table in outcome.h. What went wrong is one line on stderr.
  */
@@ -8,71 +9,79 @@
 #include <unistd.h>
 
 #include "client/arguments.h"
-#include "client/files.h"
-#include "client/outcome.h"
-#include "client/transfer.h"
+#include "client/manage.h"
+#include "client/run.h"
 #include "version.h"
 
-#define TOKEN_MAX 1024 /* bytes, as the daemon's */
-
-/* From files to files; what a local file lacks is an outcome too. */
-static void run(const struct arguments *arguments, struct outcome *outcome)
+/* A job that was sent and not waited for to its end. */
+static void say_where(const struct arguments *arguments, const struct outcome *outcome)
 {
-    char token[TOKEN_MAX + 1] = "";
-    struct failure failure = {0};
-    struct files_input input = {.fd = -1};
-    struct files_output output = {.fd = -1};
-    bool show = !arguments->quiet && isatty(STDERR_FILENO) == 1;
-    enum error error = ERROR_NONE;
-    if (arguments->token_file != NULL)
-        error = files_read_token(arguments->token_file, token, sizeof token, &failure);
-    if (error == ERROR_NONE)
-        error = files_open_input(&input, arguments->input, &failure);
-    if (error == ERROR_NONE)
-        error = files_open_output(&output, arguments->output, &failure);
-    *outcome = (struct outcome){.info = -1};
-    if (error == ERROR_NONE)
-        transfer_run(arguments, arguments->token_file != NULL ? token : NULL, &input, &output, show,
-                     outcome);
-    if (error == ERROR_NONE && outcome->code == OUTCOME_DONE)
-        error = files_commit(&output, &failure);
-    if (error != ERROR_NONE) {
-        outcome->code = OUTCOME_LOCAL;
-        outcome_say(outcome, failure.detail);
-    }
-    files_close_output(&output);
-    files_close_input(&input);
-    explicit_bzero(token, sizeof token);
+    if (outcome->id[0] == '\0' || arguments->command != COMMAND_INVERT || arguments->quiet)
+        return;
+    if (outcome->code == OUTCOME_UNREACHABLE || outcome->code == OUTCOME_TIMED_OUT ||
+        outcome->code == OUTCOME_NO_ROOM || outcome->code == OUTCOME_LOCAL)
+        fprintf(stderr, "invert: the job %s may go on; invert fetch asks for its answer.\n",
+                outcome->id);
 }
 
-static void report(const struct arguments *arguments, const struct outcome *outcome)
+static void report(const struct arguments *arguments, const struct outcome *outcome, bool printed)
 {
+    bool is_written = arguments->output != NULL && strcmp(arguments->output, "-") == 0;
+    const char *id = arguments->command != COMMAND_INVERT ? outcome->id : "";
     if (outcome->code != OUTCOME_DONE)
-        fprintf(stderr, "invert: %s.\n", outcome->message);
+        fprintf(stderr, "invert: %s%s%s.\n", id, id[0] != '\0' ? ": " : "", outcome->message);
     else if (outcome->info > 0 && !arguments->quiet)
         fprintf(stderr,
                 "invert: INFO is not 0 for %ld of the matrices: their numbers may be worthless.\n",
                 outcome->info);
-    if (arguments->json)
-        outcome_print_json(outcome, strcmp(arguments->output, "-") == 0 ? stderr : stdout);
+    say_where(arguments, outcome);
+    if (arguments->json && !printed)
+        outcome_print_json(outcome, is_written ? stderr : stdout);
+    else if (arguments->detach && outcome->code == OUTCOME_DONE)
+        puts(outcome->id);
+}
+
+static enum outcome_code run(const struct arguments *arguments)
+{
+    struct session session;
+    struct failure failure = {0};
+    struct outcome outcome = {.code = OUTCOME_DONE, .info = -1};
+    bool show = !arguments->quiet && isatty(STDERR_FILENO) == 1;
+    enum error error = session_open(&session, arguments, &outcome, show, &failure);
+    if (error != ERROR_NONE) {
+        outcome.code = OUTCOME_LOCAL;
+        outcome_say(&outcome, failure.detail);
+    } else if (arguments->command == COMMAND_INVERT) {
+        run_file(&session);
+    } else {
+        outcome.code = manage_run(&session, report);
+    }
+    session_stop(&session);
+    session_close(&session);
+    if (error != ERROR_NONE || arguments->command == COMMAND_INVERT)
+        report(arguments, &outcome, false);
+    return outcome.code;
 }
 
 int main(int argc, char **argv)
 {
     struct arguments arguments;
-    struct outcome outcome = {.code = OUTCOME_DONE, .info = -1};
     struct failure failure = {0};
+    enum outcome_code code = OUTCOME_DONE;
     if (arguments_read(&arguments, argc, argv, getenv("INVERTD_SERVER"), &failure) != ERROR_NONE) {
-        outcome.code = OUTCOME_LOCAL;
+        code = OUTCOME_LOCAL;
         fprintf(stderr, "invert: %s.\n", failure.detail);
     } else if (arguments.help) {
         arguments_print_help(stdout);
     } else if (arguments.version) {
         puts("invert " INVERTD_VERSION);
     } else {
-        run(&arguments, &outcome);
-        report(&arguments, &outcome);
+        code = run(&arguments);
     }
     arguments_free(&arguments);
-    return (int)outcome.code;
+    if (fflush(stdout) != 0 && code == OUTCOME_DONE) {
+        fprintf(stderr, "invert: cannot write to stdout.\n");
+        code = OUTCOME_LOCAL;
+    }
+    return (int)code;
 }

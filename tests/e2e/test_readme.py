@@ -94,7 +94,8 @@ def test_examples_of_the_command(daemon, tmp_path):
     inverse, failure = [json.loads(block) for block in blocks(page, "json")]
     assert json.loads(printed[0]) == inverse
     assert printed[1].splitlines() == ["inverse (5, 3, 3)", "info (5,)", "rcond (5,)"]
-    line, code = printed[2].splitlines()
+    assert printed[2].splitlines() == blocks(page, "text")[0].splitlines()
+    line, code = printed[3].splitlines()
     line = json.loads(line)
     assert line.keys() == failure.keys() and code == "exit code 2"
     for name in "exit", "status", "method", "info", "sent_bytes", "tries":

@@ -18,12 +18,13 @@ static void test_statuses(void **state)
         long status;
         enum outcome_code code;
     } rows[] = {
-        {200, OUTCOME_DONE},         {400, OUTCOME_INVALID},      {404, OUTCOME_INVALID},
+        {200, OUTCOME_DONE},         {400, OUTCOME_INVALID},      {404, OUTCOME_NOT_FOUND},
         {401, OUTCOME_UNAUTHORIZED}, {403, OUTCOME_UNAUTHORIZED}, {408, OUTCOME_TIMED_OUT},
         {413, OUTCOME_INVALID},      {422, OUTCOME_SINGULAR},     {429, OUTCOME_NO_ROOM},
         {500, OUTCOME_SERVER},       {502, OUTCOME_SERVER},       {503, OUTCOME_NO_ROOM},
-        {504, OUTCOME_TIMED_OUT},    {0, OUTCOME_SERVER},         {204, OUTCOME_SERVER},
-        {302, OUTCOME_SERVER},
+        {504, OUTCOME_TIMED_OUT},    {0, OUTCOME_SERVER},         {204, OUTCOME_DONE},
+        {302, OUTCOME_SERVER},       {202, OUTCOME_DONE},         {206, OUTCOME_DONE},
+        {410, OUTCOME_NOT_FOUND},    {507, OUTCOME_NO_ROOM},      {416, OUTCOME_INVALID},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(outcome_of_status(rows[i].status), rows[i].code);
@@ -38,12 +39,12 @@ static void test_refusals(void **state)
         const char *body, *message, *type;
     } rows[] = {
         {"{\"title\":\"t\",\"detail\":\"Send it.\"}", "Send it", "application/problem+json"},
-        {"{\"detail\":\"a\\u001b[2J\\u009b\\n\"}", "a?[2J???", NULL},
-        {"{\"detail\":\"\"}", "", NULL},
-        {"{\"detail\":3}", "the server answered 400", NULL},
-        {"[\"detail\"]", "the server answered 400", NULL},
-        {"<html>", "the server answered 400", NULL},
-        {"", "the server answered 400", NULL},
+        {"{\"detail\":\"a\\u001b[2J\\u009b\\n\"}", "a?[2J???", ""},
+        {"{\"detail\":\"\"}", "", ""},
+        {"{\"detail\":3}", "the server answered 400", ""},
+        {"[\"detail\"]", "the server answered 400", ""},
+        {"<html>", "the server answered 400", ""},
+        {"", "the server answered 400", ""},
         {"Use TLS.\nBye.\n", "Use TLS", "text/plain; charset=utf-8"},
         {"Use TLS.", "Use TLS", "text/plain"},
         {"", "the server answered 400", "text/plain"},
@@ -59,6 +60,20 @@ static void test_refusals(void **state)
         assert_int_equal(outcome.code, OUTCOME_INVALID);
         text_free(&body);
     }
+}
+
+static void test_a_job_that_has_not_ended(void **state)
+{
+    (void)state;
+    struct outcome outcome = {0};
+    struct text body;
+    text_init(&body, 1000);
+    text_puts(&body, "{\"type\":\"https://h/errors#result-not-ready\",\"detail\":\"Wait.\"}");
+    outcome_refused(&outcome, 404, "application/problem+json", &body);
+    assert_int_equal(outcome.code, OUTCOME_NOT_READY);
+    outcome_refused(&outcome, 410, "application/problem+json", &body);
+    assert_int_equal(outcome.code, OUTCOME_NOT_FOUND);
+    text_free(&body);
 }
 
 static void test_long_messages_are_cut(void **state)
@@ -94,19 +109,22 @@ static void test_json(void **state)
                                  .sent_bytes = INT64_C(1) << 40,
                                  .received_bytes = 5,
                                  .seconds = 0.25,
-                                 .method = "lu"},
-               "{\"exit\":0,\"status\":200,\"method\":\"lu\",\"info\":0,"
+                                 .method = "lu",
+                                 .id = "j1"},
+               "{\"exit\":0,\"status\":200,\"id\":\"j1\",\"method\":\"lu\",\"info\":0,"
                "\"sent_bytes\":1099511627776,\"received_bytes\":5,\"tries\":2,\"seconds\":0.25,"
                "\"error\":null}\n");
-    check_json(&(struct outcome){.code = OUTCOME_UNREACHABLE, .info = -1, .message = "a \"b\""},
-               "{\"exit\":4,\"status\":0,\"method\":null,\"info\":null,\"sent_bytes\":0,"
-               "\"received_bytes\":0,\"tries\":0,\"seconds\":0.0,\"error\":\"a \\\"b\\\"\"}\n");
+    check_json(
+        &(struct outcome){.code = OUTCOME_UNREACHABLE, .info = -1, .message = "a \"b\""},
+        "{\"exit\":4,\"status\":0,\"id\":null,\"method\":null,\"info\":null,\"sent_bytes\":0,"
+        "\"received_bytes\":0,\"tries\":0,\"seconds\":0.0,\"error\":\"a \\\"b\\\"\"}\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statuses), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_a_job_that_has_not_ended),
         cmocka_unit_test(test_long_messages_are_cut), cmocka_unit_test(test_json)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
