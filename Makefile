@@ -324,24 +324,11 @@ deps: ## install everything that any target needs
 	@scripts/deps build test python check bench fuzz
 
 # It builds nothing, so that root compiles nothing and finds the engines that the builder wanted.
-DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
 install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/local)
-	@test -x $(BUILD)/invertd -a -x $(BUILD)/invertd-host -a -x $(BUILD)/invert || \
-	    { echo "make: there is nothing to install in $(BUILD); run make first" >&2; exit 1; }
-	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs/howto deploy)
-	install -m 755 $(wildcard $(addprefix $(BUILD)/,invertd invertd-host invertd-cuda invert)) \
-	    $(DESTDIR)$(PREFIX)/bin
-	install -D -m 644 client/invert.1 $(DESTDIR)$(PREFIX)/share/man/man1/invert.1
-	install -m 644 README.md CHANGELOG.md SECURITY.md $(DOC)
-	install -m 644 docs/*.md docs/openapi.yaml docs/picture.svg $(DOC)/docs
-	install -m 644 docs/howto/*.md $(DOC)/docs/howto
-	install -m 644 $(wildcard deploy/*) $(DOC)/deploy
-	@test -x $(BUILD)/invertd-cuda || \
-	    echo "make: installed without the CUDA engine, which was not built; make builds it with nvcc"
+	@scripts/install $(BUILD) '$(DESTDIR)$(PREFIX)'
 
 uninstall: ## remove what make install has copied there
-	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/bin/,invertd invertd-host invertd-cuda invert) \
-	    $(DESTDIR)$(PREFIX)/share/man/man1/invert.1 $(DOC)
+	@scripts/install --remove '$(DESTDIR)$(PREFIX)'
 
 clean: ## remove everything that was built
 	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
