@@ -73,8 +73,8 @@ struct metric_series {
 
 struct metric_registry {
     _Atomic(struct metric_series *) first[METRIC_COUNT];
-    uint64_t limits[METRIC_COUNT][32];    /* the rows' bucket bounds, as counted */
-    struct metric_series *unshown[KINDS]; /* for what finds no room */
+    uint64_t limits[METRIC_COUNT][METRIC_BUCKETS_MAX]; /* the rows' bucket bounds, as counted */
+    struct metric_series *unshown[KINDS];              /* for what finds no room */
     pthread_mutex_t lock;
     int series_count;                                    /* under the lock */
     _Atomic(struct metric_series *) *last[METRIC_COUNT]; /* under the lock */
@@ -331,6 +331,44 @@ uint64_t metric_value(const struct metric_series *series)
 {
     assert(series->kind != METRIC_HISTOGRAM);
     return cell_sum(series, 0);
+}
+
+/* ---- Reading ---- */
+
+void metric_counts_add(const struct metric_series *series, struct metric_counts *counts)
+{
+    assert(series->kind == METRIC_HISTOGRAM);
+    if (series->limits == NULL)
+        return; /* one of those that are not shown */
+    counts->bounds = series->bounds;
+    counts->limits = series->limits;
+    for (int i = 0; i <= series->bounds; i++)
+        counts->counts[i] += cell_sum(series, (size_t)i);
+}
+
+struct metric_series *metric_next(struct metric_registry *registry, enum metric_id id,
+                                  const struct metric_series *before)
+{
+    return atomic_load_explicit(before == NULL ? &registry->first[id] : &before->next,
+                                memory_order_acquire);
+}
+
+void metric_label(const struct metric_series *series, const char *name, char *value, size_t size)
+{
+    const char *at = series->labels;
+    size_t length = strlen(name), used = 0;
+    value[0] = '\0';
+    while (*at != '\0') {
+        bool is_it = strncmp(at, name, length) == 0 && strncmp(at + length, "=\"", 2) == 0;
+        at = strchr(at, '"') + 1;
+        for (; *at != '"'; at++) {
+            at += *at == '\\';
+            if (is_it && used + 1 < size)
+                value[used++] = *at == 'n' && at[-1] == '\\' ? '\n' : *at;
+        }
+        at += at[1] == ',' ? 2 : 1;
+    }
+    value[used] = '\0';
 }
 
 /* ---- The page ---- */

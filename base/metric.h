@@ -21,10 +21,12 @@ enum metric_kind {
     METRIC_HISTOGRAM
 };
 
+#define METRIC_BUCKETS_MAX 32
+
 /* Upper bounds of a histogram's buckets, +Inf left out. */
 struct metric_buckets {
     int count;
-    double bounds[32];
+    double bounds[METRIC_BUCKETS_MAX];
 };
 
 /* X(id, name, kind, scale, label names joined by ",", buckets, help)
@@ -66,6 +68,8 @@ struct metric_buckets {
       "Batches that ended well, by device.")                                                       \
     X(DEVICE_MATRICES, "invertd_device_matrices_total", COUNTER, 1, "device", NONE,                \
       "Matrices in them.")                                                                         \
+    X(DEVICE_BUSY, "invertd_device_busy_seconds_total", COUNTER, 1e-9, "device", NONE,             \
+      "Time in which it worked on some batch.")                                                    \
     X(DEVICE_STOPPED, "invertd_device_batches_stopped_total", COUNTER, 1, "device", NONE,          \
       "Batches left before their end, for no one waited for them any more, by device.")            \
     X(DEVICE_SPARES, "invertd_device_spares", GAUGE, 1, "device", NONE,                            \
@@ -153,6 +157,21 @@ void metric_add(struct metric_series *series,
 void metric_set(struct metric_series *series, int64_t value);      /* gauges */
 void metric_observe(struct metric_series *series, uint64_t value); /* histograms, unscaled */
 uint64_t metric_value(const struct metric_series *series);         /* a counter's or gauge's */
+
+/* What histograms of one row of the table have counted, together. Zeroed by the caller. */
+struct metric_counts {
+    int bounds;                              /* buckets, +Inf left out */
+    const uint64_t *limits;                  /* [bounds], unscaled; lent by the registry */
+    uint64_t counts[METRIC_BUCKETS_MAX + 1]; /* [bounds + 1] */
+};
+void metric_counts_add(const struct metric_series *series, struct metric_counts *counts);
+
+/* The series of a metric in the order in which they were made; before NULL: the first. NULL: there
+ * is no further one. */
+struct metric_series *metric_next(struct metric_registry *registry, enum metric_id id,
+                                  const struct metric_series *before);
+/* The value of a label, without the text format's escapes, cut to size; "": no such label. */
+void metric_label(const struct metric_series *series, const char *name, char *value, size_t size);
 
 /* Appends the whole page (text/plain; version=0.0.4): HELP and TYPE for every row, shown or not. */
 void metric_render(struct metric_registry *registry, struct text *page);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "handlers/handlers_private.h"
+#include "handlers/history.h"
 #include "handlers/inference.h"
 #include "handlers/stats.h"
 #include "handlers/stream.h"
@@ -64,6 +65,7 @@ enum error handlers_create(struct handlers_services *services, struct handlers *
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     memset(made, 0, sizeof *made);
     made->services = services;
+    made->started_ns = clock_now_ns();
     for (int i = 0; i < HANDLERS_SHARDS; i++) {
         pthread_mutex_init(&made->shards[i].lock, NULL);
         made->shards[i].index = i;
@@ -76,7 +78,8 @@ enum error handlers_create(struct handlers_services *services, struct handlers *
     }
     made->process_stats = process_stats_create(services->metrics);
     if (made->models == NULL || made->process_stats == NULL ||
-        handlers__stats_create(made) != ERROR_NONE) {
+        handlers__stats_create(made) != ERROR_NONE ||
+        handlers__history_create(made) != ERROR_NONE) {
         handlers_destroy(&made);
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     }
@@ -89,7 +92,10 @@ void handlers_destroy(struct handlers **handlers)
     if (*handlers == NULL)
         return;
     process_stats_destroy(&(*handlers)->process_stats);
+    handlers__history_destroy(*handlers);
     handlers__stats_destroy(*handlers);
+    for (int i = 0; i < HANDLERS_LOOPS_MAX; i++)
+        free((*handlers)->loops[i].event.data);
     handlers__inference_free_idle(*handlers);
     for (int i = 0; i < HANDLERS_SHARDS; i++)
         pthread_mutex_destroy(&(*handlers)->shards[i].lock);
@@ -267,6 +273,8 @@ void handlers_expired(struct exchange *x, enum handlers_late what)
 
 void handlers_tick(struct handlers *handlers, struct mailbox *mailbox, uint64_t now_ns)
 {
+    if (mailbox->number == 0)
+        handlers__history_tick(handlers, now_ns);
     handlers__streams_tick(handlers__loop_of(handlers, mailbox), now_ns);
 }
 

@@ -27,6 +27,7 @@ struct inference;
 struct stats;
 struct stats_cell;
 struct stream;
+struct history;
 
 /* A method as the endpoints need it. */
 struct handlers__model {
@@ -45,8 +46,10 @@ struct handlers__shard {
 
 /* What belongs to one loop alone. */
 struct handlers__loop {
-    struct stream *streams; /* a list */
-    uint64_t tick_ns;       /* when they are looked at next */
+    struct stream *streams;  /* a list */
+    uint64_t tick_ns;        /* when they are looked at next */
+    struct text event;       /* of /v1/events, as its listeners here are sent it */
+    uint64_t event_sequence; /* of the sample that it was made of; 0: there is none */
 };
 
 struct handlers {
@@ -55,6 +58,8 @@ struct handlers {
     int model_count;
     const struct handlers__model *initial; /* of /v1 when the client names no method */
     struct stats *stats;
+    struct history *history;
+    uint64_t started_ns;
     struct metric_series *rejected[ERROR_COUNT]; /* NULL: refuses no request */
     struct metric_series *cancelled_timeout;
     _Atomic uint64_t logged; /* errors.c: a second << 8 | the lines logged in it */
@@ -160,6 +165,8 @@ void handlers__v2_infer_begin(struct exchange *x);
 
 void handlers__v1_invert_begin(struct exchange *x);
 void handlers__v1_methods(struct exchange *x);
+void handlers__status(struct exchange *x);
+void handlers__events(struct exchange *x);
 
 void handlers__live(struct exchange *x);
 void handlers__ready_answer(struct exchange *x);

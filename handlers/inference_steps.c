@@ -193,6 +193,7 @@ static void encoded(struct inference *inference)
     }
     handlers__stats_inversions(inference->stats, handlers__item_request(inference->item)->precision,
                                inference->survey.infos);
+    handlers__stats_accuracy(inference->stats, &inference->survey);
     struct queue_account *account = handlers__account(inference->x);
     if (account != NULL)
         queue_account_inverted(account, handlers__item_request(inference->item)->batch);

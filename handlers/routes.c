@@ -9,6 +9,7 @@
 
 #include "handlers/handlers_private.h"
 #include "handlers/inference.h"
+#include "handlers/stream.h"
 
 #define GET (1u << EXCHANGE_GET)
 #define POST (1u << EXCHANGE_POST)
@@ -36,6 +37,8 @@ static const struct handlers_route routes[] = {
     {VERSIONS "/infer", INFER},
     {"/v1/invert", INVERT},
     {"/v1/methods", PAGE(ANY, WORK, handlers__v1_methods)},
+    {"/v1/status", PAGE(CLIENT_METRICS, WORK, handlers__status)},
+    {"/v1/events", GET, CLIENT_METRICS, WORK, NULL, handlers__events, handlers__stream_drop},
     {"/v2", PAGE(CLIENT_INFER, WORK, handlers__v2_server)},
     {"/v2/health/live", PAGE(NONE, BOTH, handlers__live)},
     {"/v2/health/ready", PAGE(NONE, BOTH, handlers__ready_answer)},

@@ -65,6 +65,8 @@ static const char *const info_labels[SURVEY_INFOS] = {
 struct stats_cell {
     _Alignas(64) _Atomic uint64_t counters[STATS_COUNTER_COUNT];
     _Atomic uint64_t inversions[PRECISION_COUNT][SURVEY_INFOS];
+    _Atomic uint64_t rconds[SURVEY_DECADES], measured[SURVEY_RESIDUALS];
+    _Atomic double residuals[SURVEY_RESIDUALS]; /* the largest since it was taken */
 };
 
 struct batch_row {
@@ -200,6 +202,30 @@ void handlers__stats_inversions(struct stats_cell *cell, enum precision precisio
                                       memory_order_relaxed);
 }
 
+static void raise_residual(_Atomic double *largest, double residual)
+{
+    double was = atomic_load_explicit(largest, memory_order_relaxed);
+    while (residual > was &&
+           !atomic_compare_exchange_weak_explicit(largest, &was, residual, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+void handlers__stats_accuracy(struct stats_cell *cell, const struct survey *survey)
+{
+    for (int i = 0; i < SURVEY_DECADES; i++)
+        if (survey->rconds[i] > 0)
+            atomic_fetch_add_explicit(&cell->rconds[i], (uint64_t)survey->rconds[i],
+                                      memory_order_relaxed);
+    for (int i = 0; i < SURVEY_RESIDUALS; i++) {
+        if (survey->measured[i] == 0)
+            continue;
+        atomic_fetch_add_explicit(&cell->measured[i], (uint64_t)survey->measured[i],
+                                  memory_order_relaxed);
+        raise_residual(&cell->residuals[i], survey->residuals[i]);
+    }
+}
+
 void handlers__stats_submitted(struct stats_cell *cell)
 {
     add(cell, STATS_submitted, 1);
@@ -279,6 +305,36 @@ static void sum_cells(struct handlers *handlers, const struct handlers__model *m
                 totals->inversions[p][i] +=
                     atomic_load_explicit(&cell->inversions[p][i], memory_order_relaxed);
     }
+}
+
+static uint64_t read_cell(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void take_cell(struct stats_cell *cell, struct stats_totals *totals)
+{
+    totals->success += read_cell(&cell->counters[STATS_success]);
+    totals->failure += read_cell(&cell->counters[STATS_failure]);
+    totals->matrices += read_cell(&cell->counters[STATS_matrices]);
+    for (int p = 0; p < PRECISION_COUNT; p++)
+        for (int i = 0; i < SURVEY_INFOS; i++)
+            totals->infos[i] += read_cell(&cell->inversions[p][i]);
+    for (int i = 0; i < SURVEY_DECADES; i++)
+        totals->rconds[i] += read_cell(&cell->rconds[i]);
+    for (int i = 0; i < SURVEY_RESIDUALS; i++) {
+        totals->measured[i] += read_cell(&cell->measured[i]);
+        double largest = atomic_exchange_explicit(&cell->residuals[i], 0, memory_order_relaxed);
+        if (largest > totals->residuals[i])
+            totals->residuals[i] = largest;
+    }
+}
+
+void handlers__stats_take(struct handlers *handlers, struct stats_totals *totals)
+{
+    memset(totals, 0, sizeof *totals);
+    for (int i = 0; i < HANDLERS_SHARDS * handlers->model_count; i++)
+        take_cell(&handlers->stats->cells[i], totals);
 }
 
 static void put_pair(struct text *json, const char *name, uint64_t count, uint64_t ns)

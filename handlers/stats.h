@@ -32,6 +32,8 @@ void handlers__stats_success(struct stats_cell *cell, const struct stats_times *
 void handlers__stats_failure(struct stats_cell *cell, uint64_t total_ns);
 void handlers__stats_inversions(struct stats_cell *cell, enum precision precision,
                                 const int64_t counts[SURVEY_INFOS]);
+/* RCONDs and residuals. */
+void handlers__stats_accuracy(struct stats_cell *cell, const struct survey *survey);
 /* Handed to the queue, and back from it. */
 void handlers__stats_submitted(struct stats_cell *cell);
 void handlers__stats_returned(struct stats_cell *cell);
@@ -39,6 +41,14 @@ void handlers__stats_returned(struct stats_cell *cell);
 /* The statistics document of one model, or of all when model is NULL. */
 void handlers__stats_document(struct handlers *handlers, const struct handlers__model *model,
                               struct text *json);
+/* Everything since the start, of all models. */
+struct stats_totals {
+    uint64_t success, failure, matrices; /* requests answered well and not; matrices */
+    uint64_t infos[SURVEY_INFOS], rconds[SURVEY_DECADES], measured[SURVEY_RESIDUALS];
+    double residuals[SURVEY_RESIDUALS]; /* the largest since the last time; 0: none */
+};
+/* For one caller: it takes the largest residuals away. */
+void handlers__stats_take(struct handlers *handlers, struct stats_totals *totals);
 /* Brings the metrics up to the cells. */
 void handlers__stats_publish(struct handlers *handlers);
 

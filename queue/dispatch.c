@@ -295,6 +295,7 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
     queue__cost_learn(queue, lane->device_class, &work, duration_ns);
     queue->classes[lane->device_class].last_batch_ns = lane->last_batch_ns = now_ns;
     count_batch(queue, lane, slot, duration_ns);
+    queue__note_busy(lane, started_ns, finished_ns < now_ns ? finished_ns : now_ns);
     for (int i = 0; i < slot->count; i++)
         queue__item_finish(queue, &slot->fragments[i], is_alone(lane, slot));
 }

@@ -66,7 +66,7 @@ void queue_lane_destroy(struct queue_lane **lane_pointer)
 
 /* Series are looked up without the queue's lock, for that takes one of its own. */
 struct role_series {
-    struct metric_series *batches, *matrices, *stopped;
+    struct metric_series *batches, *matrices, *stopped, *busy;
 };
 
 static struct role_series series_of(const struct queue *queue, const char *device)
@@ -75,6 +75,7 @@ static struct role_series series_of(const struct queue *queue, const char *devic
         .batches = metric_series(queue->metrics, METRIC_DEVICE_BATCHES, device),
         .matrices = metric_series(queue->metrics, METRIC_DEVICE_MATRICES, device),
         .stopped = metric_series(queue->metrics, METRIC_DEVICE_STOPPED, device),
+        .busy = metric_series(queue->metrics, METRIC_DEVICE_BUSY, device),
     };
 }
 
@@ -84,6 +85,7 @@ static void go_up(struct queue_lane *lane, struct role_series series, uint64_t n
     lane->batches = series.batches;
     lane->matrices = series.matrices;
     lane->stopped = series.stopped;
+    lane->busy = series.busy;
     lane->up = true;
     lane->last_batch_ns = 0;
     lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;

@@ -5,6 +5,9 @@
  * nothing else is made of them. A batch that is sent again begins anew. Both are of one batch, but
  * on a page that is written while another one is asked for.
  *
+ * What runs counts for its device's working time as far as it has come: else a long batch would
+ * count all at once, at its end.
+ *
  * Threads: any. Cost: a look at every slot of every lane, under the queue's lock.
  */
 #include "base/clock.h"
@@ -24,8 +27,17 @@ static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-static void look_at(const struct queue_ring *ring, int index, uint64_t now_ns,
-                    struct oldest *oldest)
+void queue__note_busy(struct queue_lane *lane, uint64_t started_ns, uint64_t until_ns)
+{
+    uint64_t from_ns = started_ns > lane->busy_until_ns ? started_ns : lane->busy_until_ns;
+    if (until_ns <= from_ns || lane->busy == NULL)
+        return;
+    metric_add(lane->busy, until_ns - from_ns);
+    lane->busy_until_ns = until_ns;
+}
+
+static void look_at(struct queue_lane *lane, const struct queue_ring *ring, int index,
+                    uint64_t now_ns, struct oldest *oldest)
 {
     const struct queue_slot *slot = &ring->slots[index];
     const struct engine_batch *batch = &ring->shared->batches[index];
@@ -35,6 +47,7 @@ static void look_at(const struct queue_ring *ring, int index, uint64_t now_ns,
     /* The engine may not have said yet when it began. */
     uint64_t started_ns = within(atomic_load_explicit(&batch->started_ns, memory_order_relaxed),
                                  slot->submitted_ns, now_ns);
+    queue__note_busy(lane, started_ns, now_ns);
     uint64_t parts = atomic_load_explicit(&batch->progress, memory_order_relaxed);
     oldest += method_index(slot->key.method);
     if (oldest->found && oldest->started_ns <= started_ns)
@@ -50,10 +63,10 @@ void queue_show_running(struct queue *queue)
     struct oldest oldest[ENGINE_METHODS_MAX] = {{.found = false}};
     pthread_mutex_lock(&queue->lock);
     uint64_t now_ns = clock_now_ns(); /* no batch was sent later */
-    for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+    for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
         for (int kind = 0; kind < ENGINE_LANES; kind++)
             for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
-                look_at(&lane->rings[kind], i, now_ns, oldest);
+                look_at(lane, &lane->rings[kind], i, now_ns, oldest);
     for (int i = 0; i < method_count(); i++) {
         const struct oldest *of = &oldest[i];
         metric_set(queue->series[i].running, of->found ? (int64_t)(now_ns - of->started_ns) : 0);

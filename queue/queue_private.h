@@ -116,7 +116,8 @@ struct queue_lane {
     uint64_t last_batch_ns;
     int number;
     const char *device;
-    struct metric_series *batches, *matrices, *stopped; /* of its role, once it has been up */
+    struct metric_series *batches, *matrices, *stopped, *busy; /* of its role, once it was up */
+    uint64_t busy_until_ns;                                    /* its work is counted until then */
     struct queue_ring rings[ENGINE_LANES];
 };
 
@@ -368,6 +369,8 @@ void queue__slot_release(struct queue *queue, struct queue_ring *ring, struct qu
 bool queue__has_client(const struct queue_slot *slot);
 /* Whether the engine has begun with the batch. */
 bool queue__has_started(const struct queue_ring *ring, int slot);
+/* progress.c: the lane's device worked in this time; what was counted before is not again. */
+void queue__note_busy(struct queue_lane *lane, uint64_t started_ns, uint64_t until_ns);
 
 /* suspects.c: batches that run again, and which of them an engine died of. */
 /* An ending engine's batches that it has not begun are sent again, and it begins none. blamed: the

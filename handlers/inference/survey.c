@@ -25,12 +25,59 @@ static const void *output_named(const struct proto_request *request,
     return output >= 0 ? outputs[output] : NULL;
 }
 
+/* Of a number from 0 on. Cost: no logarithm, for there may be millions of small matrices. */
+static int decade_of(double rcond)
+{
+    static const double bounds[SURVEY_DECADES] = {1,     1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,
+                                                  1e-7,  1e-8,  1e-9,  1e-10, 1e-11, 1e-12, 1e-13,
+                                                  1e-14, 1e-15, 1e-16, 1e-17, 1e-18};
+    int exponent, last = SURVEY_DECADES - 1;
+    (void)frexp(rcond, &exponent); /* rcond < 2^exponent */
+    int decade = rcond == 0 ? last : (int)(-exponent * 0.30102999);
+    if (decade < 0)
+        return 0;
+    if (decade >= last)
+        return last;
+    return rcond < bounds[decade + 1] ? decade + 1 : decade;
+}
+
+static void count_rconds(const struct proto_request *request, const void *rconds,
+                         struct survey *survey)
+{
+    for (int64_t b = 0; b < request->batch && rconds != NULL; b++) {
+        double rcond = request->precision == PRECISION_FP32 ? ((const float *)rconds)[b]
+                                                            : ((const double *)rconds)[b];
+        if (rcond >= 0)
+            survey->rconds[decade_of(rcond)]++;
+    }
+}
+
+static void count_residuals(const struct proto_request *request, const void *residuals,
+                            enum survey_residual kind, struct survey *survey)
+{
+    for (int64_t b = 0; b < request->batch && residuals != NULL; b++) {
+        double residual = request->precision == PRECISION_FP32 ? ((const float *)residuals)[b]
+                                                               : ((const double *)residuals)[b];
+        if (isnan(residual))
+            continue;
+        survey->measured[kind]++;
+        survey->residuals[kind] = fmax(survey->residuals[kind], residual);
+    }
+}
+
 void handlers__survey_count(const struct proto_request *request,
                             void *const outputs[METHOD_OUTPUTS_MAX], struct survey *survey)
 {
     assert(request->method != NULL && request->batch >= 0);
     const int32_t *infos = output_named(request, outputs, "INFO");
     memset(survey, 0, offsetof(struct survey, bad));
+    count_rconds(request, output_named(request, outputs, "RCOND"), survey);
+    count_residuals(request, output_named(request, outputs, "RESIDUAL"), SURVEY_RESIDUAL_NORM,
+                    survey);
+    count_residuals(request, output_named(request, outputs, "RESIDUAL_LEFT"),
+                    SURVEY_RESIDUAL_SCALED, survey);
+    count_residuals(request, output_named(request, outputs, "RESIDUAL_RIGHT"),
+                    SURVEY_RESIDUAL_SCALED, survey);
     for (int64_t b = 0; b < request->batch && infos != NULL; b++) {
         enum survey_info kind = info_kind(infos[b], request->n);
         survey->infos[kind]++;

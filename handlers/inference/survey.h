@@ -29,9 +29,21 @@ enum survey_info {
     SURVEY_INFOS
 };
 
+#define SURVEY_DECADES 19 /* of RCOND: from 0.1 on, from 0.01 on, ...; the last: below 1e-18 */
+
+/* Residuals are of two kinds, which cannot be compared. */
+enum survey_residual {
+    SURVEY_RESIDUAL_NORM,   /* RESIDUAL: |I - X A| */
+    SURVEY_RESIDUAL_SCALED, /* RESIDUAL_LEFT and _RIGHT: over n |A| |X| eps */
+    SURVEY_RESIDUALS
+};
+
 struct survey {
-    int64_t infos[SURVEY_INFOS]; /* matrices, by kind */
-    int64_t failed;              /* those with another INFO than 0 and n+1 */
+    int64_t infos[SURVEY_INFOS];        /* matrices, by kind */
+    int64_t rconds[SURVEY_DECADES];     /* and by RCOND, where that is a number */
+    int64_t measured[SURVEY_RESIDUALS]; /* and those whose residual was asked for */
+    double residuals[SURVEY_RESIDUALS]; /* the largest of them; 0: none */
+    int64_t failed;                     /* those with another INFO than 0 and n+1 */
     int bad_count;
     struct {
         int64_t index;
@@ -48,7 +60,7 @@ struct survey {
 /* outputs: one for each of the method's, as the encoders take them. INFO, RCOND and METHOD are
  * there where the method has them and batch is not 0. */
 
-/* Counts by INFO: all that metrics need. */
+/* Counts by INFO and RCOND, and residuals: all that metrics need. */
 void handlers__survey_count(const struct proto_request *request,
                             void *const outputs[METHOD_OUTPUTS_MAX], struct survey *survey);
 /* The same, and everything else. */

@@ -24,6 +24,7 @@ def test_answers_are_as_documented(daemon, tmp_path):
     command = [PROGRAM, "run", f"http://{daemon.url}/openapi.yaml", "--url", f"http://{daemon.url}"]
     command += ["--phases", "examples,coverage,fuzzing", "--max-examples", "60", "--seed", "1"]
     command += ["--exclude-checks", "positive_data_acceptance", "--no-color"]
+    command += ["--exclude-path", "/v1/events"]  # it does not end
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110)
     assert run.returncode == 0, run.stdout + run.stderr
     passed = re.search(r"(\d+) generated, (\d+) passed", run.stdout)

@@ -366,6 +366,39 @@ static void test_threads(void **state)
     metric_registry_destroy(&registry);
 }
 
+static void test_reading(void **state)
+{
+    (void)state;
+    struct metric_registry *registry = create();
+    struct metric_series *first = metric_series(registry, METRIC_REQUESTS, "/a", "200");
+    struct metric_series *second = metric_series(registry, METRIC_REQUESTS, "b\"\\\n,c=\"", "404");
+    assert_ptr_equal(metric_next(registry, METRIC_REQUESTS, NULL), first);
+    assert_ptr_equal(metric_next(registry, METRIC_REQUESTS, first), second);
+    assert_null(metric_next(registry, METRIC_REQUESTS, second));
+    char value[16];
+    metric_label(second, "route", value, sizeof value);
+    assert_string_equal(value, "b\"\\\n,c=\"");
+    metric_label(second, "code", value, sizeof value);
+    assert_string_equal(value, "404");
+    metric_label(second, "c", value, sizeof value);
+    assert_string_equal(value, "");
+    metric_label(second, "code", value, 3);
+    assert_string_equal(value, "40");
+
+    struct metric_counts counts = {0};
+    struct metric_series *sizes = metric_series(registry, METRIC_BATCH_SIZE, "lu");
+    metric_observe(sizes, 1);
+    metric_observe(sizes, 3);
+    metric_observe(sizes, 1 << 20);
+    metric_counts_add(sizes, &counts);
+    metric_counts_add(sizes, &counts);
+    assert_int_equal(counts.counts[0], 2);
+    assert_int_equal(counts.counts[2], 2);
+    assert_int_equal(counts.limits[2], 4);
+    assert_int_equal(counts.counts[counts.bounds], 2);
+    metric_registry_destroy(&registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_scale),          cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_histogram_page), cmocka_unit_test(test_series_limit),
         cmocka_unit_test(test_long_label),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,8 +165,10 @@ static inline void fake_start(struct fake *fake)
     memset(fake, 0, sizeof *fake);
     fake->services.queue = &fake->queue;
     fake->services.version = "1.2.3";
-    fake->services.limits = (struct handlers_limits){
-        .body_max_bytes = 1 << 20, .compress_min_bytes = 2048, .compress_level = 1};
+    fake->services.limits = (struct handlers_limits){.body_max_bytes = 1 << 20,
+                                                     .streams_max = 8,
+                                                     .compress_min_bytes = 2048,
+                                                     .compress_level = 1};
     atomic_store(&fake->services.live, true);
     atomic_store(&fake->services.ready, true);
     fake->services.metrics = metric_registry_create();

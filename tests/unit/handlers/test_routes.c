@@ -164,6 +164,8 @@ static void test_every_page(void **state)
         assert_int_equal(f.answer.status, 200);
         const char *type = fake_field(&f, "Content-Type");
         assert_non_null(type);
+        if (f.answer.stream.read != NULL)
+            assert_int_equal(fake_drain(&f), EXCHANGE_STREAM_DRY);
         assert_true(f.answer.bytes > 0);
         if (strcmp(type, "application/json") == 0) {
             json_t *json = json_loads(fake_body(&f), 0, NULL);

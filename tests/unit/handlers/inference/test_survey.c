@@ -174,12 +174,42 @@ static void test_explain(void **state)
     }
 }
 
+/* A decade begins at its lower bound; a NaN is in none. */
+static void test_accuracy(void **state)
+{
+    static const double rconds[8] = {1, 0.1, 0.0999, 1e-5, 9.99e-6, 1.5e-18, 1e-30, 0};
+    static const int decades[8] = {0, 0, 1, 4, 5, 17, 18, 18};
+    (void)state;
+    struct subject subject;
+    struct survey survey;
+    make_subject(&subject, "iterative", 8);
+    for (int i = 0; i < 8; i++)
+        subject.rconds[i] = rconds[i];
+    subject.residuals[2] = 0.25;
+    subject.residuals[4] = 0.125;
+    subject.residuals[5] = (double)NAN;
+    handlers__survey_count(&subject.request, subject.outputs, &survey);
+    int64_t expected[SURVEY_DECADES] = {0};
+    for (int i = 0; i < 8; i++)
+        expected[decades[i]]++;
+    assert_memory_equal(survey.rconds, expected, sizeof expected);
+    assert_int_equal(survey.measured[SURVEY_RESIDUAL_NORM], 7);
+    assert_true(survey.residuals[SURVEY_RESIDUAL_NORM] == 0.25);
+    assert_int_equal(survey.measured[SURVEY_RESIDUAL_SCALED], 0);
+
+    subject.rconds[0] = (double)NAN;
+    set_output(&subject, "RESIDUAL", NULL);
+    handlers__survey_count(&subject.request, subject.outputs, &survey);
+    assert_int_equal(survey.rconds[0], 1);
+    assert_int_equal(survey.measured[SURVEY_RESIDUAL_NORM], 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_infos),   cmocka_unit_test(test_many_failures),
         cmocka_unit_test(test_rcond),   cmocka_unit_test(test_algorithm),
-        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_explain), cmocka_unit_test(test_accuracy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,21 @@
+/* handlers/status.h: the status document, of which the page of `/`, /v1/status and /v1/events show
+ * the same.
+ *
+ * Threads: any.
+ */
+#ifndef HANDLERS_STATUS_H
+#define HANDLERS_STATUS_H
+
+#include "handlers/handlers_private.h"
+
+/* Jobs by status. */
+struct handlers__jobs_count {
+    bool kept; /* false: this service keeps no jobs, and all are 0 */
+    int64_t accepted, running, successful, failed;
+};
+
+void handlers__jobs_count(const struct handlers *handlers, struct handlers__jobs_count *count);
+/* Appends the document, with the last so many seconds one by one for charts. */
+void handlers__status_document(struct handlers *handlers, int history_seconds, struct text *json);
+
+#endif
