@@ -108,3 +108,20 @@ def test_the_manual_has_no_faults():
                           env=clean_environment({"MANWIDTH": "80"}), capture_output=True,
                           text=True, check=True, timeout=scaled_timeout(20))
     assert done.stderr == "" and "EXIT STATUS" in re.sub(".\b", "", done.stdout)
+
+
+def test_what_is_installed_and_removed(tmp_path):
+    """From the build, below a folder; nothing is left of it afterwards."""
+    for arguments in ([BUILD, tmp_path], ["--remove", tmp_path]):
+        subprocess.run([ROOT / "scripts" / "install", *arguments], check=True,
+                       stdout=subprocess.DEVNULL, timeout=scaled_timeout(20))
+        found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+        if arguments[0] == "--remove":
+            assert found == set()
+        else:
+            assert {"bin/invert", "bin/invertd", "share/man/man1/invert.1",
+                    "share/bash-completion/completions/invert",
+                    "share/zsh/site-functions/_invert"} <= found
+    done = subprocess.run([ROOT / "scripts" / "install", tmp_path / "none", tmp_path], check=False,
+                          capture_output=True, text=True, timeout=scaled_timeout(20))
+    assert done.returncode == 1 and "run make first" in done.stderr

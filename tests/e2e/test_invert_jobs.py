@@ -261,6 +261,7 @@ def test_a_job_that_another_cancels(files):
         wait_until(lambda: server.requests("GET"), 10, "the job")
         invert(server, "cancel", f"{0:032x}")
         assert "cancelled" in end(process, 9)[1]
+        assert len(server.requests("POST")) == 2    # the second finds out that it is not lost
     files.check_old()
 
 
