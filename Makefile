@@ -91,9 +91,10 @@ variants = $(strip $(if $(filter $(1),$(BY_RANGE)),$(RANGES), \
 # The objects of sources, in a folder.
 objects = $(foreach s,$(2),$(patsubst %,$(1)/%.o,$(if $(call variants,$(s)), \
               $(addprefix $(basename $(s))_,$(call variants,$(s))),$(basename $(s)))))
-# gen/openapi.o, gen/login_page.o: documents that the daemon serves.
+# gen/openapi.o, gen/login_page.o, gen/live_page_*.o: documents that the daemon serves.
 OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj/gen/openapi.o \
-           $(BUILD)/obj/gen/login_page.o
+           $(BUILD)/obj/gen/login_page.o $(BUILD)/obj/gen/live_page_css.o \
+           $(BUILD)/obj/gen/live_page_js.o
 ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
                       $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/methods/*.c \
                           gpu/process/*.c))
@@ -581,7 +582,9 @@ $(GEN)/version.h: FORCE
 
 $(GEN)/openapi.c: docs/openapi.yaml
 $(GEN)/login_page.c: handlers/login_page.html
-$(GEN)/openapi.c $(GEN)/login_page.c:
+$(GEN)/live_page_css.c: handlers/live_page.css
+$(GEN)/live_page_js.c: handlers/live_page.js
+$(GEN)/openapi.c $(GEN)/login_page.c $(GEN)/live_page_css.c $(GEN)/live_page_js.c:
 	@mkdir -p $(@D) && scripts/embed $< >$@
 
 -include $(shell find $(BUILD)/obj $(BUILD)/faults $(SIMT) -name '*.d' 2>/dev/null)

@@ -11,13 +11,6 @@
 #include <string.h>
 
 #include "handlers/handlers_private.h"
-#include "handlers/login_page.h"
-
-/* Its script alone runs, and asks this service alone. The hash is that of the script's text. */
-static const char page_policy[] =
-    "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; "
-    "script-src 'sha256-RYJqJHbabVlncdQqYDuH2vC7gqNa1Bf/zgalmTMhumQ='";
 
 static bool wants_page(const struct exchange *x)
 {
@@ -32,10 +25,7 @@ static void answer_page(struct exchange *x)
     handlers__count_refusal(x, ERROR_UNAUTHORIZED);
     handlers__reply_open(&reply, error_http_status(ERROR_UNAUTHORIZED));
     handlers__reply_field(&reply, "WWW-Authenticate", HANDLERS_CHALLENGE);
-    handlers__reply_field(&reply, "Content-Type", "text/html; charset=utf-8");
-    handlers__reply_field(&reply, "Content-Security-Policy", page_policy);
-    handlers__reply_segment(&reply, login_page_html, login_page_html_bytes);
-    exchange_answer(x, &reply);
+    handlers__login_page(x, &reply);
 }
 
 bool handlers__admit(struct exchange *x)

@@ -79,7 +79,7 @@ enum error handlers_create(struct handlers_services *services, struct handlers *
     made->process_stats = process_stats_create(services->metrics);
     if (made->models == NULL || made->process_stats == NULL ||
         handlers__stats_create(made) != ERROR_NONE ||
-        handlers__history_create(made) != ERROR_NONE) {
+        handlers__history_create(made) != ERROR_NONE || handlers__page_create(made) != ERROR_NONE) {
         handlers_destroy(&made);
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     }
@@ -92,6 +92,7 @@ void handlers_destroy(struct handlers **handlers)
     if (*handlers == NULL)
         return;
     process_stats_destroy(&(*handlers)->process_stats);
+    handlers__page_destroy(*handlers);
     handlers__history_destroy(*handlers);
     handlers__stats_destroy(*handlers);
     for (int i = 0; i < HANDLERS_LOOPS_MAX; i++)

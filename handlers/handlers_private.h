@@ -59,6 +59,7 @@ struct handlers {
     const struct handlers__model *initial; /* of /v1 when the client names no method */
     struct stats *stats;
     struct history *history;
+    struct text page_policy; /* Content-Security-Policy of the page of `/` */
     uint64_t started_ns;
     struct metric_series *rejected[ERROR_COUNT]; /* NULL: refuses no request */
     struct metric_series *cancelled_timeout;
@@ -149,6 +150,13 @@ struct queue_account *handlers__account(const struct exchange *x);
 /* Whether the client may use x->route, or ask for a path that is no route's. Otherwise answers: 401
  * to one that is not known, 403 to one without the role. */
 bool handlers__admit(struct exchange *x);
+
+/* ---- The page of `/`: page.c ---- */
+
+ERROR_MUST_CHECK enum error handlers__page_create(struct handlers *handlers);
+void handlers__page_destroy(struct handlers *handlers);
+/* Answers with the page that asks for a token. reply: opened, without a type. */
+void handlers__login_page(struct exchange *x, struct exchange_reply *reply);
 
 /* ---- Endpoints ---- */
 

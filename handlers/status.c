@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "handlers/history.h"
 #include "handlers/stream.h"
 
 #define QUERY_DIGITS 3
@@ -163,14 +162,14 @@ static void put_batches(const struct status *status, struct text *json)
     text_puts(json, "}");
 }
 
-static double busy(const struct history_span *span, int device)
+double handlers__status_busy(const struct history_span *span, int device)
 {
     double share = rate(span, span->from.busy_ns[device], span->to.busy_ns[device]) / CLOCK_S;
     return fmin(share, 1);
 }
 
-/* The model that the device's engine last came up with; "": none did. */
-static void model_of(struct metric_registry *metrics, const char *device, char *model, size_t size)
+void handlers__status_model(struct metric_registry *metrics, const char *device, char *model,
+                            size_t size)
 {
     char other[64];
     model[0] = '\0';
@@ -189,14 +188,15 @@ static void put_device(const struct status *status, const struct metric_series *
     const struct history_span *second = &status->second, *minute = &status->minute;
     char device[64], model[128];
     metric_label(up, "device", device, sizeof device);
-    model_of(metrics, device, model, sizeof model);
+    handlers__status_model(metrics, device, model, sizeof model);
     text_puts(json, index == 0 ? "{\"device\":" : ",{\"device\":");
     text_json_string(json, device, strlen(device));
     text_puts(json, ",\"model\":");
     text_json_string(json, model, strlen(model));
     text_printf(json, ",\"up\":%s,\"spares\":%lld,", metric_value(up) == 1 ? "true" : "false",
                 (long long)metric_value(metric_series(metrics, METRIC_DEVICE_SPARES, device)));
-    put_pair(json, "busy", busy(second, index), busy(minute, index));
+    put_pair(json, "busy", handlers__status_busy(second, index),
+             handlers__status_busy(minute, index));
     text_puts(json, ",");
     put_pair(json, "inversions",
              rate(second, second->from.device_matrices[index], second->to.device_matrices[index]),

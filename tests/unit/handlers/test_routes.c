@@ -495,13 +495,15 @@ static void test_flood_is_logged_in_part(void **state)
 static void test_status_page(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"<!doctype html>",
-                                        "Version 1.2&lt;3, ready",
-                                        "0 requests under way",
-                                        "href=\"/v2/models/lu\"",
-                                        "curl -sS -d",
-                                        "--fail-with-body",
-                                        "</html>"};
+    static const char *const parts[] = {
+        "<!doctype html>",
+        "Version 1.2&lt;3, ready",
+        "<dt>Requests under way</dt><dd data-at=\"queue.under_way\" "
+        "data-as=\"whole\">0</dd>",
+        "href=\"/v2/models/lu\"",
+        "curl -sS -d",
+        "--fail-with-body",
+        "</html>"};
     struct fake fake;
     fake_start(&fake);
     fake.services.version = "1.2<3";
@@ -538,9 +540,10 @@ static void test_status_page_has_clients(void **state)
         fake_send(&f, NULL, 0);
         const char *page = fake_body(&f);
         assert_int_equal(strstr(page, "<h2>Clients</h2>") != NULL, count > 0);
-        assert_int_equal(strstr(page, "<tr><td>&lt;lab &amp; co&gt;<td>3 of 10<td><td>0.5 of 1"
-                                      "<td>0.75 of 0.5") != NULL,
-                         count > 0);
+        assert_int_equal(
+            strstr(page, "<tr><th scope=\"row\">&lt;lab &amp; co&gt;<td>3 of 10<td><td>0.5 of 1"
+                         "<td>0.75 of 0.5") != NULL,
+            count > 0);
         assert_int_equal(strstr(page, "and others") != NULL, count > QUEUE_ACCOUNTS_SHOWN);
         fake_end(&f);
     }
