@@ -128,8 +128,8 @@ DOORS = {
 }
 # Those of the languages and of the system, which have none.
 SYSTEM = {name + ".h" for name in """
-    assert ctype errno float inttypes limits malloc math setjmp signal stdalign stdarg stdatomic stdbool
-    stddef stdint stdio stdlib string strings time
+    assert ctype errno float inttypes limits malloc math setjmp signal stdalign stdarg stdatomic
+    stdbool stddef stdint stdio stdlib string strings time
     arpa/inet dirent dlfcn elf fcntl fnmatch getopt linux/futex netdb netinet/in netinet/tcp
     poll pthread sched semaphore sys/epoll sys/eventfd sys/ioctl sys/mman sys/prctl sys/ptrace
     sys/random sys/resource sys/socket
