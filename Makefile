@@ -24,7 +24,7 @@ endif
 
 # ---- Flags -------------------------------------------------------------------------------------
 
-LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libdeflate libseccomp libcurl
+LIBRARIES := libmicrohttpd gnutls libuv jansson zlib libdeflate libseccomp libcurl sqlite3
 HAVE_LIBRARIES := $(shell pkg-config --exists $(LIBRARIES) lapacke openblas 2>/dev/null && echo yes)
 LIBRARY_CFLAGS := $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 LIBRARY_LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)
@@ -107,6 +107,8 @@ UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/gpu/cuda/%, \
                     $(call below,tests/unit,*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
+# A disk in memory that loses, for tests of what must survive.
+SIM_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c))
 SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
                         $(filter-out $(UNIT_SOURCES),$(call below,tests/unit/gpu/cuda,*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
@@ -114,7 +116,8 @@ SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those of a test in folder $(1) of tests/unit: of its folder, and of the one above.
 helpers_for = $(call helpers_in,$(BUILD)/obj/tests/unit/$(1)) \
-              $(call helpers_in,$(BUILD)/obj/tests/unit/$(patsubst %/,%,$(dir $(1))))
+              $(call helpers_in,$(BUILD)/obj/tests/unit/$(patsubst %/,%,$(dir $(1)))) \
+              $(if $(filter queue/jobs,$(1)),$(SIM_OBJECTS))
 # Those in need of a GPU.
 GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(call below,tests/device,test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \

@@ -115,6 +115,7 @@ DOORS = {
     r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c", r"client/(outcome|document)\.c"],
     r"curl/curl\.h": [r"client/wire\.c"],
+    r"sqlite3\.h": [r"queue/jobs/sqlite\.c"],
     r"libdeflate\.h": [r"proto/flate_whole\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z]+/[a-z_]+\.[ch]",
@@ -132,7 +133,7 @@ SYSTEM = {name + ".h" for name in """
     stdbool stddef stdint stdio stdlib string strings time
     arpa/inet dirent dlfcn elf fcntl fnmatch getopt linux/futex netdb netinet/in netinet/tcp
     poll pthread sched semaphore sys/epoll sys/eventfd sys/ioctl sys/mman sys/prctl sys/ptrace
-    sys/random sys/resource sys/socket
+    sys/random sys/resource sys/socket sys/statfs
     sys/stat sys/syscall sys/time sys/timerfd sys/types sys/uio sys/un sys/wait ucontext unistd
     emmintrin immintrin
 """.split()} | set("""

@@ -25,6 +25,7 @@ EXTRA = {
     "handlers": ["handlers_", "exchange_"],
     "proto": ["proto_"],
     "queue": ["queue_"],
+    "queue/jobs": ["queue__"],
     "server": ["server_", "config_"],
     "server/http": ["http_"],
     "server/engines": ["engine_"],
