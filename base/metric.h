@@ -96,6 +96,14 @@ struct metric_buckets {
       "What it uses of a quota, in the quota's unit.")                                             \
     X(CLIENT_QUOTA, "invertd_client_quota", GAUGE, 1e-3, "client,quota", NONE,                     \
       "A quota of it; 0: it has none.")                                                            \
+    X(STORE_TRANSACTIONS, "invertd_store_transactions_total", COUNTER, 1, "", NONE,                \
+      "Transactions of the store of jobs that are durable, or have only read.")                    \
+    X(STORE_CALLS, "invertd_store_calls", HISTOGRAM, 1, "", SIZES,                                 \
+      "Calls of the store that share a transaction, and its sync.")                                \
+    X(STORE_DURATION, "invertd_store_duration_seconds", HISTOGRAM, 1e-9, "", SECONDS,              \
+      "Time that a transaction took, its sync among it.")                                          \
+    X(STORE_FAILURES, "invertd_store_failures_total", COUNTER, 1, "", NONE,                        \
+      "Times the disk did not take a transaction, and the store had to be opened anew.")           \
     X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
     X(STREAMS, "invertd_streams", GAUGE, 1, "", NONE, "Streams of events that clients listen to.") \
     X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \
