@@ -109,6 +109,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     assert(lane->up && ring->in_flight < queue->limits.in_flight);
     slot->used = true;
     slot->suspected = false;
+    slot->background = slot->fragments[0].item->priority == QUEUE_PRIORITY_BACKGROUND;
     slot->dropped = 0;
     slot->stage = QUEUE_STAGE_SENT;
     slot->submitted_ns = slot->since_ns = now_ns;

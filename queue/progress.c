@@ -1,5 +1,6 @@
-/* queue/progress.c: what metrics say of the batches that engines run now: of each method the oldest
- * one, for how long it has run and how much of it is done.
+/* queue/progress.c: how far the batches are that engines run now. Metrics say of each method's
+ * oldest one for how long it has run and how much of it is done; for jobs, an item's matrices are
+ * counted.
  *
  * Both figures are the engine's, written while it runs: they are kept within what can be, and
  * nothing else is made of them. A batch that is sent again begins anew. Both are of one batch, but
@@ -73,4 +74,38 @@ void queue_show_running(struct queue *queue)
         metric_set(queue->series[i].progress, of->progress);
     }
     pthread_mutex_unlock(&queue->lock);
+}
+
+/* What is done of a batch, as a share of it. */
+static double share_done(const struct queue_ring *ring, int index)
+{
+    const struct queue_slot *slot = &ring->slots[index];
+    if (!queue__has_started(ring, index))
+        return 0;
+    uint64_t parts =
+        atomic_load_explicit(&ring->shared->batches[index].progress, memory_order_relaxed);
+    double share = (double)parts / ((double)slot->matrices * METHOD_PROGRESS_WHOLE);
+    return share < 1 ? share : 1;
+}
+
+static double item_share(const struct queue_ring *ring, int index, const struct queue_item *item)
+{
+    const struct queue_slot *slot = &ring->slots[index];
+    int64_t matrices = 0;
+    for (int i = 0; slot->used && i < slot->count; i++)
+        if (slot->fragments[i].item == item)
+            matrices += slot->fragments[i].count;
+    return matrices > 0 ? (double)matrices * share_done(ring, index) : 0;
+}
+
+double queue_matrices_done(struct queue *queue, const struct queue_item *item)
+{
+    pthread_mutex_lock(&queue->lock);
+    double done = (double)item->finished;
+    for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+        for (int kind = 0; kind < ENGINE_LANES && item->running > 0; kind++)
+            for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
+                done += item_share(&lane->rings[kind], i, item);
+    pthread_mutex_unlock(&queue->lock);
+    return done;
 }

@@ -126,6 +126,20 @@ void queue_submit(struct queue *queue, struct queue_item *item)
     while (!atomic_compare_exchange_weak(&queue->inbox, &before, item));
 }
 
+double queue_predict_ns(struct queue *queue, const struct queue_item *item)
+{
+    struct queue_work work = {.method = item->method,
+                              .precision = item->precision,
+                              .n = item->n,
+                              .m = item->m,
+                              .matrices = item->batch,
+                              .bytes = item->batch * queue__matrix_bytes(item)};
+    pthread_mutex_lock(&queue->lock);
+    double cost_ns = queue__cost_ns(queue, queue__class_route(queue, item), &work);
+    pthread_mutex_unlock(&queue->lock);
+    return cost_ns;
+}
+
 void queue__take_in(struct queue *queue)
 {
     if (atomic_load(&queue->inbox) == NULL)

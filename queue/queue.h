@@ -6,7 +6,9 @@
  *
  * Batching is natural: queue_flush sends what has gathered as long as a lane has room; while
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
- * waiting lists of (priority, client, key), oldest first within one.
+ * waiting lists of (priority, client, key), oldest first within one. What waits in the background
+ * (jobs) uses what others leave: a lane has one batch of it at most while others come, none of it
+ * joins the batches of others, and where they leave nothing it gets a sixteenth.
  *
  * Device classes: engines of one kind of device form a class, and share what waits for it. An item
  * goes to CUDA when the engines there take its method, precision and order, else to the host, which
@@ -37,6 +39,8 @@
 #include "gpu/engine.h"
 #include "gpu/method.h"
 
+#define QUEUE_PRIORITY_BACKGROUND 4 /* of items that no client waits for */
+
 struct queue;
 struct queue_lane;
 struct queue_waiting;
@@ -61,7 +65,7 @@ struct queue_item {
     /* Filled by the submitter before queue_submit; read-only until on_done. */
     const struct method *method;
     enum precision precision;
-    int priority;                  /* 1 (highest) .. 3 (lowest); 0 means 2 */
+    int priority;                  /* 1 (highest) .. 3 (lowest), or BACKGROUND; 0 means 2 */
     uint32_t client;               /* that asks, for fairness: its reservation's */
     struct queue_account *account; /* whom device time is charged to; NULL: no one */
     bool uncounted;                /* the service's own: no metric and no statistic counts it */
@@ -210,6 +214,12 @@ void queue_submit(struct queue *queue, struct queue_item *item);
  * thread does it for both. true: there is more, which waits until the caller, after its own
  * affairs and without sleeping, calls again. */
 bool queue_flush(struct queue *queue);
+/* How long all of an item is going to take an engine, as far as is known; it need not be submitted,
+ * and its tensors may lie anywhere. In nanoseconds. */
+double queue_predict_ns(struct queue *queue, const struct queue_item *item);
+/* How many matrices of a submitted item are done, with shares of those that run, where their engine
+ * says how far it is. */
+double queue_matrices_done(struct queue *queue, const struct queue_item *item);
 /* The answer is no longer wanted. on_done comes with CANCELLED, perhaps before this returns,
  * perhaps later, when an engine lets go of the item. Does nothing to an item that is done. The
  * caller must know the item is alive, that is: that its own on_done has not run. */

@@ -17,7 +17,7 @@
 #include "queue/queue.h"
 
 #define QUEUE_PRIORITY_NORMAL 2
-#define QUEUE_PRIORITIES 4 /* 1..3 */
+#define QUEUE_PRIORITIES 5 /* 1..3, and QUEUE_PRIORITY_BACKGROUND */
 #define QUEUE_HASH_SIZE 1024
 #define QUEUE_SIZE_CLASSES 24 /* of n, by its binary logarithm, for measured rates */
 #define QUEUE_POISON_STRIKES 2
@@ -92,6 +92,7 @@ struct queue_slot {
     uint64_t until_ns;           /* while it waits: how long it may, as far as was seen */
     double predicted_ns, max_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;     /* of inputs and wanted outputs */
+    bool background;             /* it was led by such an item */
     bool suspected;              /* its engine is ending, and its fragments count as suspected */
     int dropped; /* the first so many fragments are of dropped items; there may be more */
     int count;
@@ -256,6 +257,7 @@ struct queue {
     struct queue_group *groups[QUEUE_HASH_SIZE];
     struct queue_waiting *lists[QUEUE_HASH_SIZE];
     double waiting_cost_ns, running_cost_ns;
+    uint64_t foreground_ns; /* when an item last came that a client waits for; 0: none has */
 
     /* engines */
     bool waiting; /* queue_wait_begin is in force */
@@ -342,6 +344,8 @@ void queue__unlock_and_report(struct queue *queue);
 
 /* waiting.c: the wait queues and the scheduler. */
 ERROR_MUST_CHECK enum error queue__waiting_add(struct queue *queue, struct queue_item *item);
+/* Inputs and outputs of one matrix: what a batch moves for it. */
+int64_t queue__matrix_bytes(const struct queue_item *item);
 void queue__waiting_remove(struct queue *queue,
                            struct queue_item *item); /* does nothing to one not in a waiting list */
 /* The list of a device class whose turn it is on a lane; NULL when none is ripe. */

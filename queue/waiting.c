@@ -17,11 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define QUANTUM_NS 250e3 /* of normal priority */
 
 /* A higher priority gets four times the share of the next lower one; none is starved. */
-static const double quantum_ns[QUEUE_PRIORITIES] = {
-    [1] = 4 * QUANTUM_NS, [2] = QUANTUM_NS, [3] = QUANTUM_NS / 4};
+static const double quantum_ns[QUEUE_PRIORITIES] = {[1] = 4 * QUANTUM_NS,
+                                                    [2] = QUANTUM_NS,
+                                                    [3] = QUANTUM_NS / 4,
+                                                    [QUEUE_PRIORITY_BACKGROUND] = QUANTUM_NS / 16};
+/* So long after an item that a client waits for there may come another. */
+#define FOREGROUND_NS (100 * CLOCK_MS)
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -164,7 +170,8 @@ static struct queue_waiting *list_get(struct queue *queue, const struct queue_it
     list->group = group;
     list->priority = priority;
     list->client = item->client;
-    list->deficit_ns = quantum_ns[priority];
+    /* In the background a list leads once others have used up theirs, or are not there. */
+    list->deficit_ns = priority == QUEUE_PRIORITY_BACKGROUND ? 0 : quantum_ns[priority];
     list->hash_next = queue->lists[bucket];
     queue->lists[bucket] = list;
     list_link(queue, list);
@@ -201,8 +208,7 @@ static void count_waiting(struct queue *queue, struct queue_group *group,
     queue->waiting_cost_ns += cost_ns;
 }
 
-/* Inputs and outputs of one matrix: what a batch moves for it. */
-static int64_t matrix_bytes(const struct queue_item *item)
+int64_t queue__matrix_bytes(const struct queue_item *item)
 {
     const struct method *method = item->method;
     int64_t bytes = 0;
@@ -222,7 +228,7 @@ enum error queue__waiting_add(struct queue *queue, struct queue_item *item)
 {
     assert(item->list == NULL && item->taken < item->batch);
     enum queue_class_id device_class = queue__class_route(queue, item);
-    item->matrix_bytes = matrix_bytes(item);
+    item->matrix_bytes = queue__matrix_bytes(item);
     struct queue_work work = {.method = item->method,
                               .precision = item->precision,
                               .n = item->n,
@@ -244,6 +250,8 @@ enum error queue__waiting_add(struct queue *queue, struct queue_item *item)
         list->first = item;
     list->last = item;
     count_waiting(queue, list->group, item, item->batch - item->taken);
+    if (list->priority != QUEUE_PRIORITY_BACKGROUND && !item->uncounted)
+        queue->foreground_ns = item->queued_ns;
     return ERROR_NONE;
 }
 
@@ -333,12 +341,25 @@ static void pay(struct queue_waiting *ring, double rounds)
     }
 }
 
+/* The lowest priority of which a batch may be sent to the lane now. */
+static int lowest_priority(const struct queue_lane *lane, enum engine_lane_id kind, uint64_t now_ns)
+{
+    const struct queue *queue = lane->queue;
+    uint64_t last_ns = queue->foreground_ns;
+    int background = 0;
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
+        background += lane->rings[kind].slots[i].used && lane->rings[kind].slots[i].background;
+    bool is_quiet = last_ns == 0 || now_ns > last_ns + FOREGROUND_NS;
+    return is_quiet || background == 0 ? QUEUE_PRIORITY_BACKGROUND : QUEUE_PRIORITY_BACKGROUND - 1;
+}
+
 /* The first list that may lead, higher priorities before lower ones. */
 static struct queue_waiting *first_solvent(const struct queue_lane *lane,
-                                           struct queue_waiting **rings, uint64_t now_ns, bool *any)
+                                           struct queue_waiting **rings, int lowest,
+                                           uint64_t now_ns, bool *any)
 {
     struct queue_waiting *list = NULL;
-    for (int priority = 1; priority < QUEUE_PRIORITIES && list == NULL; priority++)
+    for (int priority = 1; priority <= lowest && list == NULL; priority++)
         list = solvent(lane, &rings[priority], now_ns, any);
     return list;
 }
@@ -348,17 +369,18 @@ struct queue_waiting *queue__waiting_pick(const struct queue_lane *lane,
                                           enum engine_lane_id kind, uint64_t now_ns)
 {
     struct queue_waiting **rings = lane->queue->classes[device_class].rings[kind];
+    int lowest = lowest_priority(lane, kind, now_ns);
     bool any = false;
-    struct queue_waiting *list = first_solvent(lane, rings, now_ns, &any);
+    struct queue_waiting *list = first_solvent(lane, rings, lowest, now_ns, &any);
     if (list != NULL || !any)
         return list;
     /* All in debt: as many rounds as bring the first of them out, at once. */
     double rounds = HUGE_VAL;
-    for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
+    for (int priority = 1; priority <= lowest; priority++)
         rounds = rounds_needed(lane, rings[priority], now_ns, rounds);
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
         pay(rings[priority], rounds);
-    list = first_solvent(lane, rings, now_ns, &any);
+    list = first_solvent(lane, rings, lowest, now_ns, &any);
     assert(list != NULL);
     return list;
 }
@@ -450,6 +472,16 @@ static int take_turn(struct queue *queue, struct queue_waiting *list, struct bud
     return taken;
 }
 
+/* The next list of the circle that may join a batch; NULL: there is none. The background joins its
+ * own batches alone: others are not to be longer for it. */
+static struct queue_waiting *next_to_join(struct queue_waiting *list, bool is_background)
+{
+    struct queue_waiting *next = list->group_next;
+    while (next != list && next->priority == QUEUE_PRIORITY_BACKGROUND && !is_background)
+        next = next->group_next;
+    return next != list || list->first != NULL ? next : NULL;
+}
+
 int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
                         struct queue_fragment *fragments, enum queue_reason *reason)
 {
@@ -463,11 +495,10 @@ int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
         .reason = QUEUE_REASON_GATHERED,
     };
     int count = 0;
+    bool is_background = list->priority == QUEUE_PRIORITY_BACKGROUND;
     while (list != NULL && budget.reason == QUEUE_REASON_GATHERED) {
-        struct queue_waiting *following = list->group_next != list ? list->group_next : NULL;
         count += take_turn(queue, list, &budget, fragments + count, count == 0);
-        if (list->first != NULL && following == NULL)
-            following = list; /* alone in its group: another turn */
+        struct queue_waiting *following = next_to_join(list, is_background);
         list_free_if_empty(queue, list);
         list = following;
     }
