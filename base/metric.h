@@ -104,6 +104,13 @@ struct metric_buckets {
       "Time that a transaction took, its sync among it.")                                          \
     X(STORE_FAILURES, "invertd_store_failures_total", COUNTER, 1, "", NONE,                        \
       "Times the disk did not take a transaction, and the store had to be opened anew.")           \
+    X(JOBS, "invertd_jobs", GAUGE, 1, "status", NONE, "Jobs that have not expired, by status.")    \
+    X(JOB_DURATION, "invertd_job_duration_seconds", HISTOGRAM, 1e-9, "status", SECONDS,            \
+      "Time from a job's acceptance to its end, by how it ended.")                                 \
+    X(JOB_RETRIES, "invertd_job_retries_total", COUNTER, 1, "", NONE,                              \
+      "Attempts at jobs after their first.")                                                       \
+    X(JOB_BYTES, "invertd_job_bytes", GAUGE, 1, "", NONE,                                          \
+      "Bytes of the spool that jobs take, or have reserved.")                                      \
     X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
     X(STREAMS, "invertd_streams", GAUGE, 1, "", NONE, "Streams of events that clients listen to.") \
     X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \

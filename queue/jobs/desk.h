@@ -51,7 +51,7 @@ struct desk_call {
     void (*on_done)(void *context, const struct desk_call *call);
     void *context;
     union {
-        const struct store_new *put;
+        struct store_new *put; /* the desk only reads it */
         struct {
             const char *owner, *key;
             const uint8_t *digest;

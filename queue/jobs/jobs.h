@@ -52,8 +52,12 @@ ERROR_MUST_CHECK enum error jobs_result_read(const struct jobs_result *result, i
  * Failures name the folder: FULL where another daemon has it. */
 ERROR_MUST_CHECK enum error jobs_create(const struct jobs_config *config, struct jobs **jobs,
                                         struct failure *failure);
-/* No more claims; what runs is released. Then the queue may drain. */
+/* No more claims; what runs is released. NULL is allowed, as for the next. Then the queue may
+ * drain. */
 void jobs_stop(struct jobs *jobs);
+/* The same, and waits until all that runs has come back, and what was posted to the desk too: while
+ * there are engines. Anything of jobs may be called afterwards, but no job runs. */
+void jobs_quiesce(struct jobs *jobs);
 void jobs_destroy(struct jobs **jobs); /* no call and no watch may be left */
 
 struct desk *jobs_desk(struct jobs *jobs);   /* for get, list, find_key, position, totals */

@@ -1,0 +1,634 @@
+/* queue/jobs/jobs.c: the thread of a runner, and what the server and the handlers ask of jobs. See
+ * jobs.h.
+ *
+ * The thread sleeps until a message comes or something is due. What other threads want of it is
+ * noted under one lock: that there may be a job to claim, that one may have been cancelled, that
+ * this is the end. Calls of the desk report to on_call, on the desk's thread: from there come news
+ * for watches, and the metrics.
+ */
+#include "queue/jobs/jobs.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "queue/jobs/disk.h"
+#include "queue/jobs/folder.h"
+#include "queue/jobs/runner_private.h"
+#include "queue/jobs/store_sqlite.h"
+#include "queue/jobs/watches.h"
+#include "queue/jobs/world.h"
+
+#define WORKERS 4
+#define TASKS_MAX 4096 /* all that a runner has, and files that go */
+#define LOOKS_MAX 64   /* cancelled jobs to be looked after; more: all */
+#define GONE_MAX 64    /* jobs that expire at a time */
+#define CLEAN_NS (10 * CLOCK_S)
+#define TOTALS_NS CLOCK_S
+#define REAP_NS (5 * CLOCK_MS) /* while stopping, when no event loop may do it */
+#define OWNER_SHARE 4
+
+/* Something that is done now and then, by a call of the desk. */
+struct routine {
+    struct desk_call call;
+    uint64_t due_ns;
+    bool is_under_way;
+};
+
+struct jobs {
+    struct world world; /* first */
+    struct jobs_config config;
+    struct folder folder;
+    struct desk *desk;
+    struct spool *spool;
+    struct workers *workers;
+    struct runner *runner;
+    struct mailbox mailbox;
+    struct watches watches;
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* of what follows, up to the next gap */
+    pthread_cond_t woken;
+    bool is_woken, may_claim, is_stopping, looks_at_all;
+    int looks;
+    struct job_id look[LOOKS_MAX];
+
+    _Atomic bool stops;
+    _Atomic int64_t free_bytes, used_bytes; /* of the spool's file system; of jobs */
+
+    /* The thread's. */
+    struct routine clean, count;
+    struct store_gone gone[GONE_MAX];
+    int gone_count;
+    struct runner_work removal;
+
+    struct metric_series *states[JOB_STATES], *bytes, *retries, *duration[2];
+};
+
+/* ---- Waking ---- */
+
+static void wake(void *context)
+{
+    struct jobs *jobs = context;
+    pthread_mutex_lock(&jobs->lock);
+    jobs->is_woken = true;
+    pthread_cond_signal(&jobs->woken);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+static void wake_to_claim(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    jobs->may_claim = true;
+    pthread_mutex_unlock(&jobs->lock);
+    wake(jobs);
+}
+
+static void wake_to_look(struct jobs *jobs, const struct job_id *id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    if (jobs->looks < LOOKS_MAX)
+        jobs->look[jobs->looks++] = *id;
+    else
+        jobs->looks_at_all = true;
+    pthread_mutex_unlock(&jobs->lock);
+    wake(jobs);
+}
+
+/* Sleeps until it is woken or time has come; hands on what others have noted. */
+static void sleep_until(struct jobs *jobs, uint64_t until_ns)
+{
+    struct timespec time = {(time_t)(until_ns / CLOCK_S), (long)(until_ns % CLOCK_S)};
+    struct job_id look[LOOKS_MAX];
+    pthread_mutex_lock(&jobs->lock);
+    while (!jobs->is_woken && clock_now_ns() < until_ns)
+        pthread_cond_timedwait(&jobs->woken, &jobs->lock, &time);
+    bool may_claim = jobs->may_claim, is_stopping = jobs->is_stopping, all = jobs->looks_at_all;
+    int looks = jobs->looks;
+    memcpy(look, jobs->look, (size_t)looks * sizeof look[0]);
+    jobs->is_woken = jobs->may_claim = jobs->looks_at_all = false;
+    jobs->looks = 0;
+    pthread_mutex_unlock(&jobs->lock);
+    if (may_claim)
+        runner_wake(jobs->runner);
+    if (is_stopping)
+        runner_stop(jobs->runner);
+    for (int i = 0; i < looks; i++)
+        runner_look_after(jobs->runner, &look[i]);
+    if (all)
+        runner_look_after(jobs->runner, NULL);
+}
+
+/* ---- What calls did ---- */
+
+static void on_finished(struct jobs *jobs, const struct desk_call *call)
+{
+    const struct job_outcome *outcome = call->in.finish.outcome;
+    bool is_good = outcome->error == ERROR_NONE;
+    int64_t took_ms = call->in.finish.now_ms - call->job->created_ms;
+    metric_observe(jobs->duration[is_good], (uint64_t)max_i64(took_ms, 0) * CLOCK_MS);
+    watches_report(&jobs->watches, &call->in.finish.lease.id, is_good ? JOB_SUCCESSFUL : JOB_FAILED,
+                   JOB_PROGRESS_WHOLE);
+}
+
+/* On the desk's thread. */
+static void on_call(void *context, const struct desk_call *call)
+{
+    struct jobs *jobs = context;
+    if (call->failure.code != ERROR_NONE)
+        return;
+    switch (call->kind) {
+    case DESK_CLAIM:
+        if (call->job->state == JOB_STATES)
+            return;
+        if (call->job->attempt > 1)
+            metric_add(jobs->retries, 1);
+        watches_report(&jobs->watches, &call->job->id, JOB_RUNNING, 0);
+        break;
+    case DESK_RELEASE:
+        watches_report(&jobs->watches, &call->in.release.lease.id, JOB_ACCEPTED, 0);
+        break;
+    case DESK_FINISH:
+        on_finished(jobs, call);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_progress(void *context, const struct job_id *id, int64_t progress)
+{
+    struct jobs *jobs = context;
+    watches_report(&jobs->watches, id, JOB_STATES, progress);
+}
+
+/* ---- Files that go ---- */
+
+static void remove_files(struct spool *spool, const struct job_id *id, int32_t attempt)
+{
+    for (int32_t i = 0; i <= attempt; i++)
+        spool_remove(spool, id, i);
+}
+
+struct removal {
+    struct workers_task task;
+    struct spool *spool;
+    struct job_id id;
+    int32_t attempt;
+};
+
+static void remove_one(struct workers_task *task)
+{
+    struct removal *removal = (struct removal *)task;
+    remove_files(removal->spool, &removal->id, removal->attempt);
+    free(removal);
+}
+
+/* What cannot be removed now goes when the job's row does. */
+static void remove_later(struct jobs *jobs, const struct job *job)
+{
+    struct removal *removal = calloc(1, sizeof *removal);
+    if (removal == NULL)
+        return;
+    removal->task.run = remove_one;
+    removal->spool = jobs->spool;
+    removal->id = job->id;
+    removal->attempt = job->attempt;
+    if (workers_submit(jobs->workers, &removal->task) != ERROR_NONE)
+        free(removal);
+}
+
+/* ---- Routines ---- */
+
+static void remove_gone(struct runner_work *work)
+{
+    struct jobs *jobs = (struct jobs *)work->world;
+    int64_t bytes;
+    for (int i = 0; i < jobs->gone_count; i++)
+        remove_files(jobs->spool, &jobs->gone[i].id, jobs->gone[i].attempt);
+    if (spool_free(jobs->spool, &bytes, NULL) == ERROR_NONE)
+        jobs->free_bytes = bytes;
+}
+
+static void on_removed(struct message *message)
+{
+    struct jobs *jobs = (struct jobs *)((char *)message - offsetof(struct jobs, removal.done));
+    jobs->clean.is_under_way = false;
+    if (jobs->gone_count == GONE_MAX)
+        jobs->clean.due_ns = 0;
+}
+
+static void on_expired(struct message *message)
+{
+    struct jobs *jobs = (struct jobs *)((char *)message - offsetof(struct jobs, clean.call));
+    bool is_good = jobs->clean.call.failure.code == ERROR_NONE;
+    jobs->gone_count = is_good ? jobs->clean.call.count : 0;
+    jobs->removal.run = remove_gone;
+    jobs->removal.done.run = on_removed;
+    jobs->removal.world = &jobs->world.runner;
+    jobs->world.runner.ops->work(&jobs->world.runner, &jobs->removal);
+}
+
+static void on_counted(struct message *message)
+{
+    struct jobs *jobs = (struct jobs *)((char *)message - offsetof(struct jobs, count.call));
+    const struct store_totals *totals = &jobs->count.call.totals;
+    jobs->count.is_under_way = false;
+    if (jobs->count.call.failure.code != ERROR_NONE)
+        return;
+    for (int i = 0; i < JOB_STATES; i++)
+        metric_set(jobs->states[i], totals->jobs[i]);
+    metric_set(jobs->bytes, totals->spool_bytes);
+    jobs->used_bytes = totals->spool_bytes;
+}
+
+/* Posts a routine's call if it is due. Returns when it is. */
+static uint64_t do_routine(struct jobs *jobs, struct routine *routine, enum desk_kind kind,
+                           uint64_t every_ns, void (*done)(struct message *message))
+{
+    uint64_t now_ns = clock_now_ns();
+    if (routine->is_under_way || jobs->stops || now_ns < routine->due_ns)
+        return routine->is_under_way || jobs->stops ? UINT64_MAX : routine->due_ns;
+    struct desk_call *call = &routine->call;
+    routine->is_under_way = true;
+    routine->due_ns = now_ns + every_ns;
+    call->message.run = done;
+    call->mailbox = &jobs->mailbox;
+    call->kind = kind;
+    call->failure = (struct failure){0};
+    if (kind == DESK_EXPIRE) {
+        call->in.expire.now_ms = jobs_now_ms(jobs);
+        call->in.expire.keep_ms = jobs->config.result_ttl_ms;
+        call->in.expire.gone = jobs->gone;
+        call->in.expire.max = GONE_MAX;
+    }
+    desk_post(jobs->desk, call);
+    return routine->due_ns;
+}
+
+/* ---- The thread ---- */
+
+static uint64_t step(struct jobs *jobs)
+{
+    mailbox_run(&jobs->mailbox);
+    uint64_t wake_ns = runner_step(jobs->runner);
+    uint64_t clean_ns = do_routine(jobs, &jobs->clean, DESK_EXPIRE, CLEAN_NS, on_expired);
+    uint64_t count_ns = do_routine(jobs, &jobs->count, DESK_TOTALS, TOTALS_NS, on_counted);
+    wake_ns = clean_ns < wake_ns ? clean_ns : wake_ns;
+    return count_ns < wake_ns ? count_ns : wake_ns;
+}
+
+static bool is_over(const struct jobs *jobs)
+{
+    return jobs->stops && runner_is_idle(jobs->runner) && !jobs->clean.is_under_way &&
+           !jobs->count.is_under_way;
+}
+
+static void *run(void *context)
+{
+    struct jobs *jobs = context;
+    for (;;) {
+        uint64_t wake_ns = step(jobs);
+        if (is_over(jobs))
+            return NULL;
+        if (jobs->stops) {
+            while (queue_reap(jobs->config.queue))
+                continue;
+            uint64_t soon_ns = clock_now_ns() + REAP_NS;
+            wake_ns = soon_ns < wake_ns ? soon_ns : wake_ns;
+        }
+        sleep_until(jobs, wake_ns);
+    }
+}
+
+/* ---- The start ---- */
+
+/* A call that this thread waits for: at the start, and in the end. */
+struct question {
+    struct desk_call call; /* first */
+    sem_t answered;
+};
+
+static void on_answer(struct message *message)
+{
+    sem_post(&((struct question *)message)->answered);
+}
+
+static enum error ask(struct desk *desk, struct question *question)
+{
+    int status = sem_init(&question->answered, 0, 0);
+    assert(status == 0);
+    question->call.message.run = on_answer;
+    question->call.mailbox = NULL;
+    desk_post(desk, &question->call);
+    while (sem_wait(&question->answered) != 0)
+        continue;
+    sem_destroy(&question->answered);
+    return question->call.failure.code;
+}
+
+static bool may_go(void *context, const struct job_id *id, int32_t attempt)
+{
+    struct jobs *jobs = context;
+    struct question *question = calloc(1, sizeof *question);
+    struct job *job = calloc(1, sizeof *job);
+    bool may = attempt < 0; /* none is being written yet in this life */
+    if (!may && question != NULL && job != NULL) {
+        question->call.kind = DESK_GET;
+        question->call.in.get = *id;
+        question->call.job = job;
+        enum error error = ask(jobs->desk, question);
+        bool is_over = job_is_over(job->state);
+        may =
+            error == ERROR_NOT_FOUND ||
+            (error == ERROR_NONE && (attempt == 0 ? is_over : !is_over || job->attempt != attempt));
+    }
+    free(question);
+    free(job);
+    return may;
+}
+
+/* What an earlier life has left: its leases, and files that belong to no job. */
+static enum error take_over(struct jobs *jobs, struct failure *failure)
+{
+    struct question *question = calloc(1, sizeof *question);
+    if (question == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory for jobs");
+    question->call.kind = DESK_END_LEASES;
+    question->call.in.node = jobs->folder.node;
+    enum error error = ask(jobs->desk, question);
+    if (error != ERROR_NONE)
+        *failure = question->call.failure;
+    free(question);
+    return error == ERROR_NONE ? spool_sweep(jobs->spool, 0, may_go, jobs, failure) : error;
+}
+
+static enum error open_store(void *context, struct store **store, struct failure *failure)
+{
+    const struct jobs *jobs = context;
+    const struct store_sqlite_config config = {.path = jobs->folder.jobs, .disk = &disk_system};
+    return store_sqlite_open(&config, store, failure);
+}
+
+static void make_series(struct jobs *jobs)
+{
+    struct metric_registry *metrics = jobs->config.metrics;
+    for (int i = 0; i < JOB_STATES; i++)
+        jobs->states[i] = metric_series(metrics, METRIC_JOBS, job_state_name((enum job_state)i));
+    jobs->bytes = metric_series(metrics, METRIC_JOB_BYTES);
+    jobs->retries = metric_series(metrics, METRIC_JOB_RETRIES);
+    for (int i = 0; i < 2; i++)
+        jobs->duration[i] = metric_series(metrics, METRIC_JOB_DURATION,
+                                          job_state_name(i ? JOB_SUCCESSFUL : JOB_FAILED));
+}
+
+static enum error make_runner(struct jobs *jobs, struct failure *failure)
+{
+    const struct jobs_config *config = &jobs->config;
+    const struct runner_config runner = {
+        .world = &jobs->world.runner,
+        .spool = jobs->spool,
+        .node = jobs->folder.node,
+        .lease_ms = config->lease_ms,
+        .result_ttl_ms = config->result_ttl_ms,
+        .piece_bytes_max = config->piece_bytes_max,
+        .piece_cost_ns = config->piece_cost_ns,
+        .arena_bytes = (int64_t)arena_bytes(config->arena),
+        .judge = config->judge,
+        .judge_context = config->judge_context,
+        .on_call = on_call,
+        .on_progress = on_progress,
+        .context = jobs,
+    };
+    jobs->runner = runner_create(&runner);
+    if (jobs->runner == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory for jobs");
+    jobs->has_thread = pthread_create(&jobs->thread, NULL, run, jobs) == 0;
+    return jobs->has_thread ? ERROR_NONE
+                            : failure_set(failure, ERROR_INTERNAL, "no thread for jobs");
+}
+
+static enum error open_all(struct jobs *jobs, struct failure *failure)
+{
+    const struct desk_opener opener = {open_store, jobs};
+    int64_t free_bytes = 0;
+    enum error error = folder_open(jobs->config.folder, &jobs->folder, failure);
+    if (error == ERROR_NONE)
+        error = spool_create(jobs->folder.spool, &disk_system, &jobs->spool, failure);
+    if (error == ERROR_NONE)
+        error = spool_free(jobs->spool, &free_bytes, failure);
+    jobs->free_bytes = free_bytes;
+    if (error == ERROR_NONE)
+        error = workers_create(WORKERS, TASKS_MAX, &jobs->workers, failure);
+    if (error == ERROR_NONE)
+        error = desk_create(&opener, jobs->config.metrics, &jobs->desk, failure);
+    jobs->world.desk = jobs->desk;
+    jobs->world.workers = jobs->workers;
+    if (error == ERROR_NONE)
+        error = take_over(jobs, failure);
+    return error == ERROR_NONE ? make_runner(jobs, failure) : error;
+}
+
+enum error jobs_create(const struct jobs_config *config, struct jobs **result,
+                       struct failure *failure)
+{
+    assert(config->lease_ms > 0 && config->piece_bytes_max > 0 && config->piece_cost_ns > 0);
+    struct jobs *jobs = calloc(1, sizeof *jobs);
+    *result = NULL;
+    if (jobs == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory for jobs");
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&jobs->woken, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&jobs->lock, NULL);
+    mailbox_init(&jobs->mailbox, wake, jobs);
+    watches_init(&jobs->watches);
+    jobs->config = *config;
+    jobs->folder.lock = -1;
+    world_init(&jobs->world, config->queue, config->arena, &jobs->mailbox);
+    make_series(jobs);
+    enum error error = open_all(jobs, failure);
+    if (error != ERROR_NONE)
+        jobs_destroy(&jobs);
+    *result = jobs;
+    return error;
+}
+
+/* ---- The end ---- */
+
+void jobs_stop(struct jobs *jobs)
+{
+    if (jobs == NULL)
+        return;
+    jobs->stops = true;
+    pthread_mutex_lock(&jobs->lock);
+    jobs->is_stopping = true;
+    pthread_mutex_unlock(&jobs->lock);
+    wake(jobs);
+}
+
+void jobs_quiesce(struct jobs *jobs)
+{
+    if (jobs == NULL)
+        return;
+    jobs_stop(jobs);
+    if (jobs->has_thread)
+        pthread_join(jobs->thread, NULL);
+    jobs->has_thread = false;
+    struct question *barrier = calloc(1, sizeof *barrier);
+    if (barrier != NULL && jobs->desk != NULL) {
+        barrier->call.kind = DESK_TOTALS;
+        (void)ask(jobs->desk, barrier);
+    }
+    free(barrier);
+}
+
+void jobs_destroy(struct jobs **jobs_pointer)
+{
+    struct jobs *jobs = *jobs_pointer;
+    if (jobs == NULL)
+        return;
+    jobs_quiesce(jobs);
+    desk_destroy(&jobs->desk);
+    workers_destroy(&jobs->workers);
+    runner_destroy(&jobs->runner);
+    spool_destroy(&jobs->spool);
+    folder_close(&jobs->folder);
+    watches_fini(&jobs->watches);
+    mailbox_fini(&jobs->mailbox);
+    pthread_cond_destroy(&jobs->woken);
+    pthread_mutex_destroy(&jobs->lock);
+    free(jobs);
+    *jobs_pointer = NULL;
+}
+
+/* ---- Handlers ---- */
+
+struct desk *jobs_desk(struct jobs *jobs)
+{
+    return jobs->desk;
+}
+
+struct spool *jobs_spool(struct jobs *jobs)
+{
+    return jobs->spool;
+}
+
+int64_t jobs_now_ms(const struct jobs *jobs)
+{
+    (void)jobs;
+    return (int64_t)clock_wall_ms();
+}
+
+enum error jobs_open_for(const struct jobs *jobs, int64_t spool_bytes, struct failure *failure)
+{
+    if (jobs->stops)
+        return failure_set(failure, ERROR_DRAINING,
+                           "The service is shutting down; send the request to another instance.");
+    if (!desk_works(jobs->desk))
+        return failure_set(failure, ERROR_STORE_FAILED,
+                           "The disk that jobs are kept on fails; no jobs are taken until it works "
+                           "again. Send the request without Prefer: respond-async.");
+    if (spool_bytes <= jobs->free_bytes)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_NO_ROOM,
+                       "The job and its result take %lld bytes of disk, %lld are free; try again "
+                       "later, or send a smaller one.",
+                       (long long)spool_bytes, (long long)jobs->free_bytes);
+}
+
+enum error jobs_check(const struct jobs *jobs, const struct job_task *task, struct failure *failure)
+{
+    return runner_check(runner_config(jobs->runner), task, failure);
+}
+
+/* On the desk's thread. */
+static void on_put(void *context, const struct desk_call *call)
+{
+    if (call->failure.code == ERROR_NONE)
+        wake_to_claim(context);
+}
+
+static int64_t file_bytes(int64_t bytes)
+{
+    return bytes > JOB_INLINE_MAX ? bytes : 0;
+}
+
+/* Times, and the limits that its client's own do not set. */
+static void fill_new(const struct jobs *jobs, struct store_new *fresh)
+{
+    struct job *job = &fresh->job;
+    int64_t room_bytes = jobs->free_bytes + jobs->used_bytes;
+    job->state = JOB_ACCEPTED;
+    job->attempt = 0;
+    job->created_ms = jobs_now_ms(jobs);
+    job->expires_ms = job->created_ms + jobs->config.result_ttl_ms;
+    job->spool_bytes = file_bytes(job->task.body_bytes) + file_bytes(job->task.result_bytes);
+    if (fresh->owner_jobs_max == 0)
+        fresh->owner_jobs_max = jobs->config.owner_jobs_max;
+    if (fresh->owner_bytes_max == 0)
+        fresh->owner_bytes_max = room_bytes / OWNER_SHARE;
+    int64_t max = jobs->config.spool_bytes_max;
+    fresh->bytes_max = max > 0 && max < room_bytes ? max : room_bytes;
+}
+
+void jobs_accept(struct jobs *jobs, struct desk_call *put)
+{
+    static const struct job_id none = {{0}};
+    struct store_new *fresh = put->in.put;
+    bool is_new = memcmp(&fresh->job.id, &none, sizeof none) == 0;
+    fill_new(jobs, fresh);
+    put->on_done = on_put;
+    put->context = jobs;
+    if (is_new && job_id_make(&fresh->job.id, &put->failure) != ERROR_NONE) {
+        assert(put->mailbox != NULL);
+        mailbox_post(put->mailbox, &put->message);
+        return;
+    }
+    desk_post(jobs->desk, put);
+}
+
+/* On the desk's thread. */
+static void on_cancel(void *context, const struct desk_call *call)
+{
+    struct jobs *jobs = context;
+    if (call->failure.code != ERROR_NONE)
+        return;
+    watches_report(&jobs->watches, &call->in.cancel.id, JOB_DISMISSED, -1);
+    if (call->job->spool_bytes > 0)
+        remove_later(jobs, call->job);
+    if (call->job->state == JOB_RUNNING)
+        wake_to_look(jobs, &call->in.cancel.id);
+}
+
+void jobs_cancel(struct jobs *jobs, struct desk_call *cancel)
+{
+    assert(cancel->kind == DESK_CANCEL && cancel->job != NULL);
+    cancel->on_done = on_cancel;
+    cancel->context = jobs;
+    desk_post(jobs->desk, cancel);
+}
+
+enum error jobs_watch(struct jobs *jobs, const struct job_id *id, struct mailbox *mailbox,
+                      struct message *message, struct jobs_watch **watch, struct failure *failure)
+{
+    *watch = watches_add(&jobs->watches, id, mailbox, message);
+    return *watch != NULL
+               ? ERROR_NONE
+               : failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
+}
+
+enum error jobs_result_read(const struct jobs_result *result, int64_t offset_bytes, void *data,
+                            int64_t bytes, struct failure *failure)
+{
+    assert(offset_bytes >= 0 && bytes >= 0 && bytes <= result->bytes - offset_bytes);
+    return transfer_get(result->end, offset_bytes, data, bytes, failure);
+}
