@@ -200,6 +200,41 @@ static const struct option_row rows[] = {
      .placeholder = "BYTES",
      .reload = true,
      .help = "Body of a request, as sent and once inflated; a longer one is answered 413."},
+    /* Jobs */
+    {.flag = "data-dir",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(data_dir),
+     .placeholder = "FOLDER|none",
+     .help =
+         "Keep jobs in FOLDER, which is made, and which others must not be able to write; none: "
+         "take no jobs. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/invertd or "
+         "~/.local/state/invertd; where that cannot be used, no jobs are taken."},
+    {.flag = "result-ttl",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(result_ttl_ns),
+     .initial = "86400s",
+     .min = S(1),
+     .max = S(366 * 86400),
+     .placeholder = "DURATION",
+     .help = "How long a job's result is kept once it has ended."},
+    {.flag = "job-request-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(job_request_max_bytes),
+     .initial = "128GiB",
+     .min = 1 * KIB,
+     .max = 16 * TIB,
+     .placeholder = "BYTES",
+     .help = "Body of a job that is written to disk as it comes; a longer one is answered 413."},
+    {.flag = "spool-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(spool_max_bytes),
+     .initial = "0",
+     .min = 0,
+     .max = 1024 * TIB,
+     .placeholder = "BYTES",
+     .help =
+         "Disk that bodies and results of all jobs may take; past it, 507; 0: what is free. One "
+         "client's may take a quarter of what is free, unless its token says otherwise."},
     /* Deadlines */
     {.flag = "header-timeout",
      .kind = OPTION_DURATION,

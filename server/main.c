@@ -1,8 +1,9 @@
 /* server/main.c: invertd: what there is, in which order it starts, and the reverse.
  *
- * config, log, listeners, arena, metrics, queue, loops, supervisor, pool, handlers, doors; then the
- * loops run. Loop 0 is this thread's, with the supervisor and the signals on it. What is made hangs
- * from `struct daemon`; what was not made yet is NULL, so one function takes down any part of it.
+ * config, log, listeners, arena, metrics, queue, loops, supervisor, pool, jobs, handlers, doors;
+ * then the loops run. Loop 0 is this thread's, with the supervisor and the signals on it. What is
+ * made hangs from `struct daemon`; what was not made yet is NULL, so one function takes down any
+ * part of it.
  *
  * Exit codes: 0 clean, 2 bad options, 1 anything else.
  */
@@ -23,6 +24,7 @@
 #include "base/workers.h"
 #include "queue/account.h"
 #include "server/config.h"
+#include "server/data.h"
 #include "server/descriptors.h"
 #include "server/drain.h"
 #include "server/engines/command.h"
@@ -59,6 +61,7 @@ struct daemon {
     struct spawner *spawner;
     struct supervisor *supervisor;
     struct workers *pool;
+    struct jobs *jobs; /* NULL: none are taken */
     struct handlers *handlers;
     struct handlers_services services;
     struct loop *loops[CONFIG_LOOPS_MAX];
@@ -119,6 +122,7 @@ static void on_stopping(void *context)
 {
     struct daemon *daemon = context;
     notify_stopping(daemon->notify);
+    jobs_stop(daemon->jobs);
 }
 
 /* ---- Start ---- */
@@ -209,6 +213,31 @@ static enum error make_accounts(const struct daemon *daemon, struct failure *fai
     return failure_set(failure, ERROR_INTERNAL, "out of memory");
 }
 
+static enum error open_jobs(struct daemon *daemon, struct failure *failure)
+{
+    struct jobs_config parts = {
+        .queue = daemon->queue, .arena = daemon->arena, .metrics = daemon->metrics};
+    return data_open(&daemon->config, &parts, &daemon->jobs, failure);
+}
+
+static enum error make_handlers(struct daemon *daemon, struct failure *failure)
+{
+    const struct config *config = &daemon->config;
+    struct handlers_services *services = &daemon->services;
+    services->queue = daemon->queue;
+    services->arena = daemon->arena;
+    services->pool = daemon->pool;
+    services->metrics = daemon->metrics;
+    services->version = INVERTD_VERSION;
+    services->tls = config->tls_cert != NULL;
+    services->tokens = config->token_file != NULL;
+    services->limits = config_handlers_limits(config);
+    enum error error = handlers_create(services, &daemon->handlers, failure);
+    if (error != ERROR_NONE || daemon->jobs == NULL)
+        return error;
+    return jobs_start(daemon->jobs, NULL, NULL, failure);
+}
+
 static enum error make_services(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
@@ -240,16 +269,8 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
     if (error != ERROR_NONE)
         return error;
     static_assert(CONFIG_LOOPS_MAX <= HANDLERS_LOOPS_MAX, "a loop has a place among the handlers");
-    struct handlers_services *services = &daemon->services;
-    services->queue = daemon->queue;
-    services->arena = daemon->arena;
-    services->pool = daemon->pool;
-    services->metrics = daemon->metrics;
-    services->version = INVERTD_VERSION;
-    services->tls = config->tls_cert != NULL;
-    services->tokens = config->token_file != NULL;
-    services->limits = config_handlers_limits(config);
-    return handlers_create(services, &daemon->handlers, failure);
+    error = open_jobs(daemon, failure);
+    return error == ERROR_NONE ? make_handlers(daemon, failure) : error;
 }
 
 /* A door for what a loop listens on in one place; none where that is nothing. */
@@ -393,6 +414,7 @@ static void stop(struct daemon *daemon)
         if (daemon->loops[i] != NULL)
             loop_close_doors(daemon->loops[i]);
     workers_destroy(&daemon->pool);
+    jobs_quiesce(daemon->jobs);
     if (daemon->supervisor != NULL) {
         supervisor_stop(daemon->supervisor);
         if (!daemon->engines_stopped)
@@ -409,6 +431,7 @@ static void stop(struct daemon *daemon)
     reload_destroy(&daemon->reload);
     spawner_destroy(&daemon->spawner);
     supervisor_destroy(&daemon->supervisor); /* whose descriptor loop 0 has watched */
+    jobs_destroy(&daemon->jobs);
     handlers_destroy(&daemon->handlers);
     queue_destroy(&daemon->queue);
     metric_registry_destroy(&daemon->metrics);
@@ -565,5 +588,7 @@ int main(int argc, char **argv)
     stop(&daemon);
     if (error == ERROR_NONE)
         log_line(LOG_INFO, "stopped", NULL);
-    return error == ERROR_NONE ? EXIT_CLEAN : EXIT_TROUBLE;
+    if (error == ERROR_NONE)
+        return EXIT_CLEAN;
+    return failure.code == ERROR_BAD_OPTION ? EXIT_OPTIONS : EXIT_TROUBLE;
 }

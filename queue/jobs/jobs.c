@@ -338,16 +338,13 @@ static bool may_go(void *context, const struct job_id *id, int32_t attempt)
     struct jobs *jobs = context;
     struct question *question = calloc(1, sizeof *question);
     struct job *job = calloc(1, sizeof *job);
-    bool may = attempt < 0; /* none is being written yet in this life */
-    if (!may && question != NULL && job != NULL) {
+    bool may = false;
+    if (question != NULL && job != NULL) {
         question->call.kind = DESK_GET;
         question->call.in.get = *id;
         question->call.job = job;
-        enum error error = ask(jobs->desk, question);
-        bool is_over = job_is_over(job->state);
-        may =
-            error == ERROR_NOT_FOUND ||
-            (error == ERROR_NONE && (attempt == 0 ? is_over : !is_over || job->attempt != attempt));
+        enum error error = attempt < 0 ? ERROR_NOT_FOUND : ask(jobs->desk, question);
+        may = runner_file_may_go(error, job, attempt);
     }
     free(question);
     free(job);
@@ -388,7 +385,7 @@ static void make_series(struct jobs *jobs)
                                           job_state_name(i ? JOB_SUCCESSFUL : JOB_FAILED));
 }
 
-static enum error make_runner(struct jobs *jobs, struct failure *failure)
+enum error jobs_start(struct jobs *jobs, jobs_judge *judge, void *context, struct failure *failure)
 {
     const struct jobs_config *config = &jobs->config;
     const struct runner_config runner = {
@@ -400,12 +397,13 @@ static enum error make_runner(struct jobs *jobs, struct failure *failure)
         .piece_bytes_max = config->piece_bytes_max,
         .piece_cost_ns = config->piece_cost_ns,
         .arena_bytes = (int64_t)arena_bytes(config->arena),
-        .judge = config->judge,
-        .judge_context = config->judge_context,
+        .judge = judge,
+        .judge_context = context,
         .on_call = on_call,
         .on_progress = on_progress,
         .context = jobs,
     };
+    assert(jobs->runner == NULL);
     jobs->runner = runner_create(&runner);
     if (jobs->runner == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory for jobs");
@@ -430,9 +428,7 @@ static enum error open_all(struct jobs *jobs, struct failure *failure)
         error = desk_create(&opener, jobs->config.metrics, &jobs->desk, failure);
     jobs->world.desk = jobs->desk;
     jobs->world.workers = jobs->workers;
-    if (error == ERROR_NONE)
-        error = take_over(jobs, failure);
-    return error == ERROR_NONE ? make_runner(jobs, failure) : error;
+    return error == ERROR_NONE ? take_over(jobs, failure) : error;
 }
 
 enum error jobs_create(const struct jobs_config *config, struct jobs **result,

@@ -37,21 +37,23 @@ struct jobs_config {
     int64_t spool_bytes_max; /* of all jobs; 0: what the disk has */
     int64_t owner_jobs_max;  /* not over, where the client's own limit does not say; 0: none */
     int64_t piece_bytes_max, piece_cost_ns; /* of a piece: a matrix may always be more */
-    /* On a thread that may block, when all of a job is computed: does it count as good? result:
-     * INFO and the like can be read from it by jobs_result_read. NULL: it does. */
-    enum error (*judge)(void *context, const struct job *job, const struct jobs_result *result,
-                        struct failure *failure);
-    void *judge_context;
 };
 
+/* When all of a job is computed: does it count as good? INFO and the like can be read from the
+ * result. On a thread that may block. */
+typedef enum error jobs_judge(void *context, const struct job *job,
+                              const struct jobs_result *result, struct failure *failure);
 /* Reads from a result's bytes, wherever they lie. In judge alone. */
 ERROR_MUST_CHECK enum error jobs_result_read(const struct jobs_result *result, int64_t offset_bytes,
                                              void *data, int64_t bytes, struct failure *failure);
 
-/* Locks the folder, opens store and spool, takes up what an earlier life left, starts the runner.
- * Failures name the folder: FULL where another daemon has it. */
+/* Locks the folder, opens store and spool, takes up what an earlier life left. Failures name the
+ * folder: FULL where another daemon has it. */
 ERROR_MUST_CHECK enum error jobs_create(const struct jobs_config *config, struct jobs **jobs,
                                         struct failure *failure);
+/* Jobs are computed from now on. judge: NULL: all are good. */
+ERROR_MUST_CHECK enum error jobs_start(struct jobs *jobs, jobs_judge *judge, void *context,
+                                       struct failure *failure);
 /* No more claims; what runs is released. NULL is allowed, as for the next. Then the queue may
  * drain. */
 void jobs_stop(struct jobs *jobs);

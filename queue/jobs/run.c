@@ -67,8 +67,7 @@ static bool is_file(int64_t bytes)
     return bytes > JOB_INLINE_MAX;
 }
 
-/* Everything that it holds goes, and with it a result that is not kept. */
-static void drop(struct run *run)
+void runner__run_drop(struct run *run)
 {
     spool_close(&run->body.file);
     spool_close(&run->result.file);
@@ -80,7 +79,7 @@ static void drop(struct run *run)
 static void become_free(struct run *run)
 {
     assert(run->pieces == 0 && !run->calling && !run->working && !run->renewing);
-    drop(run);
+    runner__run_drop(run);
     move(run, RUN_FREE);
 }
 
@@ -158,7 +157,7 @@ static void on_tidied(struct message *message)
 /* Files that have no use any more go. */
 static void tidy(struct run *run, bool body, bool result)
 {
-    drop(run);
+    runner__run_drop(run);
     run->tidy_body = body && is_file(run->job.task.body_bytes);
     run->tidy_result = result && run->is_kept;
     move(run, RUN_TIDYING);
@@ -313,7 +312,7 @@ static void left(struct run *run)
         ask(run);
         return;
     }
-    drop(run);
+    runner__run_drop(run);
     if (end == RUN_END_FAILED) {
         run->outcome.has_result = false;
         move(run, RUN_FINISHING);

@@ -44,6 +44,24 @@ void runner_destroy(struct runner **runner)
     *runner = NULL;
 }
 
+void runner_abandon(struct runner **runner)
+{
+    for (int i = 0; *runner != NULL && i < RUNNER_RUNS; i++)
+        runner__run_drop(&(*runner)->runs[i]);
+    free(*runner);
+    *runner = NULL;
+}
+
+bool runner_file_may_go(enum error get, const struct job *job, int32_t attempt)
+{
+    if (attempt < 0 || get == ERROR_NOT_FOUND)
+        return true;
+    if (get != ERROR_NONE)
+        return false;
+    return attempt == 0 ? job_is_over(job->state)
+                        : !job_is_over(job->state) || job->attempt != attempt;
+}
+
 void runner__pause(struct runner *runner)
 {
     uint64_t now_ns = runner__now_ns(runner);

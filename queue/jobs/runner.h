@@ -92,8 +92,7 @@ struct runner_config {
     int64_t lease_ms, result_ttl_ms;
     int64_t piece_bytes_max, piece_cost_ns; /* of a piece: a matrix may always be more */
     int64_t arena_bytes;                    /* what a matrix needs at most */
-    enum error (*judge)(void *context, const struct job *job, const struct jobs_result *result,
-                        struct failure *failure);
+    jobs_judge *judge;                      /* NULL: all are good */
     void *judge_context;
     /* What each call did to a job: on the desk's thread, as desk_call.on_done. NULL: none. */
     void (*on_call)(void *context, const struct desk_call *call);
@@ -105,6 +104,8 @@ struct runner_config {
 /* NULL: out of memory. */
 struct runner *runner_create(const struct runner_config *config);
 void runner_destroy(struct runner **runner); /* it is idle */
+/* The same as a crash does it, for simulations: what is under way is forgotten. */
+void runner_abandon(struct runner **runner);
 
 /* Does what is due; when to call it again at the latest (ops.now_ns). Messages that were run may
  * have made something due: after mailbox_run call it in any case. */
@@ -118,6 +119,9 @@ void runner_look_after(struct runner *runner, const struct job_id *id);
 void runner_stop(struct runner *runner);
 bool runner_is_idle(const struct runner *runner);
 
+/* May a file of the spool go that a crash may have left? get: what the store says of its job;
+ * attempt: 0: a body, -1: one that is not whole, and of this life no one writes. */
+bool runner_file_may_go(enum error get, const struct job *job, int32_t attempt);
 /* Can a runner ever compute such a task? TOO_LARGE, with the limit. Any thread. */
 ERROR_MUST_CHECK enum error runner_check(const struct runner_config *config,
                                          const struct job_task *task, struct failure *failure);

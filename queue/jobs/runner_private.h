@@ -117,6 +117,8 @@ static inline int64_t runner__wall_ms(const struct runner *runner)
 /* ---- run.c ---- */
 
 void runner__run_init(struct runner *runner, struct run *run);
+/* Everything that it holds goes, and with it a result that is not kept. */
+void runner__run_drop(struct run *run);
 /* FREE: asks for a job. */
 void runner__run_claim(struct run *run);
 /* Time passes: leases, and what is to be asked again. Returns when it wants to be looked at. */

@@ -95,6 +95,8 @@ class Daemon:
         self.command = [str(DAEMON), "--listen", listen]
         if not listen.startswith("unix:"):
             self.command += ["--port-file", str(self.port_file)]
+        if "--data-dir" not in options:
+            self.command += ["--data-dir", str(self.folder / "data")]
         if fault:
             self.command += ["--engine-path", str(FAULT_ENGINE), "--fault", fault]
         if fault and cuda is None and "--engine" not in options:
