@@ -44,9 +44,8 @@ static _Noreturn void become(const char *program, const struct demo_daemon *daem
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd >= 0)
         dup2(fd, STDERR_FILENO);
-    execl(program, program, "--listen", "127.0.0.1:0", "--port-file", port_file,
-          "--data-dir", "none", "--log-format",
-          "text", (char *)NULL);
+    execl(program, program, "--listen", "127.0.0.1:0", "--port-file", port_file, "--data-dir",
+          "none", "--log-format", "text", (char *)NULL);
     fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
     _exit(127);
 }

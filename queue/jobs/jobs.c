@@ -18,58 +18,14 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "queue/jobs/disk.h"
-#include "queue/jobs/folder.h"
-#include "queue/jobs/runner_private.h"
+#include "queue/jobs/jobs_private.h"
 #include "queue/jobs/store_sqlite.h"
-#include "queue/jobs/watches.h"
-#include "queue/jobs/world.h"
 
 #define WORKERS 4
 #define TASKS_MAX 4096 /* all that a runner has, and files that go */
-#define LOOKS_MAX 64   /* cancelled jobs to be looked after; more: all */
-#define GONE_MAX 64    /* jobs that expire at a time */
 #define CLEAN_NS (10 * CLOCK_S)
 #define TOTALS_NS CLOCK_S
 #define REAP_NS (5 * CLOCK_MS) /* while stopping, when no event loop may do it */
-#define OWNER_SHARE 4
-
-/* Something that is done now and then, by a call of the desk. */
-struct routine {
-    struct desk_call call;
-    uint64_t due_ns;
-    bool is_under_way;
-};
-
-struct jobs {
-    struct world world; /* first */
-    struct jobs_config config;
-    struct folder folder;
-    struct desk *desk;
-    struct spool *spool;
-    struct workers *workers;
-    struct runner *runner;
-    struct mailbox mailbox;
-    struct watches watches;
-
-    pthread_t thread;
-    bool has_thread;
-    pthread_mutex_t lock; /* of what follows, up to the next gap */
-    pthread_cond_t woken;
-    bool is_woken, may_claim, is_stopping, looks_at_all;
-    int looks;
-    struct job_id look[LOOKS_MAX];
-
-    _Atomic bool stops;
-    _Atomic int64_t free_bytes, used_bytes; /* of the spool's file system; of jobs */
-
-    /* The thread's. */
-    struct routine clean, count;
-    struct store_gone gone[GONE_MAX];
-    int gone_count;
-    struct runner_work removal;
-
-    struct metric_series *states[JOB_STATES], *bytes, *retries, *duration[2];
-};
 
 /* ---- Waking ---- */
 
@@ -82,7 +38,7 @@ static void wake(void *context)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-static void wake_to_claim(struct jobs *jobs)
+void queue__jobs_wake_to_claim(struct jobs *jobs)
 {
     pthread_mutex_lock(&jobs->lock);
     jobs->may_claim = true;
@@ -90,7 +46,7 @@ static void wake_to_claim(struct jobs *jobs)
     wake(jobs);
 }
 
-static void wake_to_look(struct jobs *jobs, const struct job_id *id)
+void queue__jobs_wake_to_look(struct jobs *jobs, const struct job_id *id)
 {
     pthread_mutex_lock(&jobs->lock);
     if (jobs->looks < LOOKS_MAX)
@@ -190,8 +146,7 @@ static void remove_one(struct workers_task *task)
     free(removal);
 }
 
-/* What cannot be removed now goes when the job's row does. */
-static void remove_later(struct jobs *jobs, const struct job *job)
+void queue__jobs_remove_later(struct jobs *jobs, const struct job *job)
 {
     struct removal *removal = calloc(1, sizeof *removal);
     if (removal == NULL)
@@ -504,127 +459,4 @@ void jobs_destroy(struct jobs **jobs_pointer)
     pthread_mutex_destroy(&jobs->lock);
     free(jobs);
     *jobs_pointer = NULL;
-}
-
-/* ---- Handlers ---- */
-
-struct desk *jobs_desk(struct jobs *jobs)
-{
-    return jobs->desk;
-}
-
-struct spool *jobs_spool(struct jobs *jobs)
-{
-    return jobs->spool;
-}
-
-int64_t jobs_now_ms(const struct jobs *jobs)
-{
-    (void)jobs;
-    return (int64_t)clock_wall_ms();
-}
-
-enum error jobs_open_for(const struct jobs *jobs, int64_t spool_bytes, struct failure *failure)
-{
-    if (jobs->stops)
-        return failure_set(failure, ERROR_DRAINING,
-                           "The service is shutting down; send the request to another instance.");
-    if (!desk_works(jobs->desk))
-        return failure_set(failure, ERROR_STORE_FAILED,
-                           "The disk that jobs are kept on fails; no jobs are taken until it works "
-                           "again. Send the request without Prefer: respond-async.");
-    if (spool_bytes <= jobs->free_bytes)
-        return ERROR_NONE;
-    return failure_set(failure, ERROR_NO_ROOM,
-                       "The job and its result take %lld bytes of disk, %lld are free; try again "
-                       "later, or send a smaller one.",
-                       (long long)spool_bytes, (long long)jobs->free_bytes);
-}
-
-enum error jobs_check(const struct jobs *jobs, const struct job_task *task, struct failure *failure)
-{
-    return runner_check(runner_config(jobs->runner), task, failure);
-}
-
-/* On the desk's thread. */
-static void on_put(void *context, const struct desk_call *call)
-{
-    if (call->failure.code == ERROR_NONE)
-        wake_to_claim(context);
-}
-
-static int64_t file_bytes(int64_t bytes)
-{
-    return bytes > JOB_INLINE_MAX ? bytes : 0;
-}
-
-/* Times, and the limits that its client's own do not set. */
-static void fill_new(const struct jobs *jobs, struct store_new *fresh)
-{
-    struct job *job = &fresh->job;
-    int64_t room_bytes = jobs->free_bytes + jobs->used_bytes;
-    job->state = JOB_ACCEPTED;
-    job->attempt = 0;
-    job->created_ms = jobs_now_ms(jobs);
-    job->expires_ms = job->created_ms + jobs->config.result_ttl_ms;
-    job->spool_bytes = file_bytes(job->task.body_bytes) + file_bytes(job->task.result_bytes);
-    if (fresh->owner_jobs_max == 0)
-        fresh->owner_jobs_max = jobs->config.owner_jobs_max;
-    if (fresh->owner_bytes_max == 0)
-        fresh->owner_bytes_max = room_bytes / OWNER_SHARE;
-    int64_t max = jobs->config.spool_bytes_max;
-    fresh->bytes_max = max > 0 && max < room_bytes ? max : room_bytes;
-}
-
-void jobs_accept(struct jobs *jobs, struct desk_call *put)
-{
-    static const struct job_id none = {{0}};
-    struct store_new *fresh = put->in.put;
-    bool is_new = memcmp(&fresh->job.id, &none, sizeof none) == 0;
-    fill_new(jobs, fresh);
-    put->on_done = on_put;
-    put->context = jobs;
-    if (is_new && job_id_make(&fresh->job.id, &put->failure) != ERROR_NONE) {
-        assert(put->mailbox != NULL);
-        mailbox_post(put->mailbox, &put->message);
-        return;
-    }
-    desk_post(jobs->desk, put);
-}
-
-/* On the desk's thread. */
-static void on_cancel(void *context, const struct desk_call *call)
-{
-    struct jobs *jobs = context;
-    if (call->failure.code != ERROR_NONE)
-        return;
-    watches_report(&jobs->watches, &call->in.cancel.id, JOB_DISMISSED, -1);
-    if (call->job->spool_bytes > 0)
-        remove_later(jobs, call->job);
-    if (call->job->state == JOB_RUNNING)
-        wake_to_look(jobs, &call->in.cancel.id);
-}
-
-void jobs_cancel(struct jobs *jobs, struct desk_call *cancel)
-{
-    assert(cancel->kind == DESK_CANCEL && cancel->job != NULL);
-    cancel->on_done = on_cancel;
-    cancel->context = jobs;
-    desk_post(jobs->desk, cancel);
-}
-
-enum error jobs_watch(struct jobs *jobs, const struct job_id *id, struct mailbox *mailbox,
-                      struct message *message, struct jobs_watch **watch, struct failure *failure)
-{
-    *watch = watches_add(&jobs->watches, id, mailbox, message);
-    return *watch != NULL
-               ? ERROR_NONE
-               : failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
-}
-
-enum error jobs_result_read(const struct jobs_result *result, int64_t offset_bytes, void *data,
-                            int64_t bytes, struct failure *failure)
-{
-    assert(offset_bytes >= 0 && bytes >= 0 && bytes <= result->bytes - offset_bytes);
-    return transfer_get(result->end, offset_bytes, data, bytes, failure);
 }

@@ -48,9 +48,9 @@ static void end(struct piece *piece)
 static void fail(struct piece *piece)
 {
     if (piece->failure.code == ERROR_STORE_FAILED || piece->failure.code == ERROR_FULL)
-        runner__run_trouble(piece->run, &piece->failure);
+        queue__run_trouble(piece->run, &piece->failure);
     else
-        runner__run_fail(piece->run, &piece->failure);
+        queue__run_fail(piece->run, &piece->failure);
     end(piece);
 }
 
@@ -155,12 +155,12 @@ static void not_computed(struct piece *piece)
         return;
     case ERROR_NO_ENGINE:
     case ERROR_FULL:
-        runner__pause(piece->runner);
-        runner__run_leave(run, RUN_END_AGAIN);
+        queue__runner_pause(piece->runner);
+        queue__run_leave(run, RUN_END_AGAIN);
         end(piece);
         return;
     case ERROR_POISON:
-        runner__run_leave(run, RUN_END_KILLED);
+        queue__run_leave(run, RUN_END_KILLED);
         end(piece);
         return;
     case ERROR_TOO_LARGE:
@@ -256,9 +256,9 @@ static int64_t count_of(const struct runner *runner, const struct run *run)
     return max_i64(count, 1);
 }
 
-bool runner__piece_cut(struct piece *piece, struct run *run)
+bool queue__piece_cut(struct piece *piece, struct run *run)
 {
-    assert(piece->state == PIECE_FREE && runner__run_has_more(run));
+    assert(piece->state == PIECE_FREE && queue__run_has_more(run));
     struct runner_world *world = piece->runner->config.world;
     bool fits = transfer_lay_out(&run->job.task, count_of(piece->runner, run), &piece->layout);
     assert(fits);
@@ -276,7 +276,7 @@ bool runner__piece_cut(struct piece *piece, struct run *run)
     return true;
 }
 
-void runner__piece_stop(struct piece *piece)
+void queue__piece_stop(struct piece *piece)
 {
     struct runner_world *world = world_of(piece);
     if (piece->state == PIECE_COMPUTING)
@@ -285,7 +285,7 @@ void runner__piece_stop(struct piece *piece)
         end(piece);
 }
 
-double runner__piece_done(const struct piece *piece)
+double queue__piece_done(const struct piece *piece)
 {
     struct runner_world *world = world_of(piece);
     if (piece->state == PIECE_WRITING)
@@ -293,7 +293,7 @@ double runner__piece_done(const struct piece *piece)
     return piece->state == PIECE_COMPUTING ? world->ops->done(world, &piece->item) : 0;
 }
 
-void runner__piece_init(struct runner *runner, struct piece *piece)
+void queue__piece_init(struct runner *runner, struct piece *piece)
 {
     piece->runner = runner;
     piece->memory.ready.run = on_ready;

@@ -67,7 +67,7 @@ static bool is_file(int64_t bytes)
     return bytes > JOB_INLINE_MAX;
 }
 
-void runner__run_drop(struct run *run)
+void queue__run_drop(struct run *run)
 {
     spool_close(&run->body.file);
     spool_close(&run->result.file);
@@ -79,7 +79,7 @@ void runner__run_drop(struct run *run)
 static void become_free(struct run *run)
 {
     assert(run->pieces == 0 && !run->calling && !run->working && !run->renewing);
-    runner__run_drop(run);
+    queue__run_drop(run);
     move(run, RUN_FREE);
 }
 
@@ -105,20 +105,20 @@ static bool holds(const struct run *run)
 
 static void on_renewed(struct message *message);
 
-void runner__run_renew(struct run *run)
+void queue__run_renew(struct run *run)
 {
     const struct runner *runner = run->runner;
     struct runner_world *world = runner->config.world;
     if (!holds(run) || run->renewing)
         return;
     run->renewing = true;
-    run->renewal_sent_ns = runner__now_ns(runner);
+    run->renewal_sent_ns = queue__runner_now_ns(runner);
     run->renewal.kind = DESK_RENEW;
     run->renewal.message.run = on_renewed;
     run->renewal.failure = (struct failure){0};
     run->renewal.in.renew.lease = run->lease;
-    run->renewal.in.renew.lease_until_ms = runner__wall_ms(runner) + runner->config.lease_ms;
-    run->renewal.in.renew.progress = runner__run_progress(run);
+    run->renewal.in.renew.lease_until_ms = queue__runner_wall_ms(runner) + runner->config.lease_ms;
+    run->renewal.in.renew.progress = queue__run_progress(run);
     world->ops->post(world, &run->renewal);
 }
 
@@ -130,9 +130,9 @@ static void on_renewed(struct message *message)
         if (run->renewal.failure.code == ERROR_NONE)
             hold(run, run->renewal_sent_ns);
         else if (run->renewal.failure.code == ERROR_LEASE_LOST)
-            runner__run_leave(run, RUN_END_LOST);
+            queue__run_leave(run, RUN_END_LOST);
         else
-            run->renew_ns = runner__now_ns(run->runner) + ASK_AGAIN_NS;
+            run->renew_ns = queue__runner_now_ns(run->runner) + ASK_AGAIN_NS;
     }
 }
 
@@ -157,7 +157,7 @@ static void on_tidied(struct message *message)
 /* Files that have no use any more go. */
 static void tidy(struct run *run, bool body, bool result)
 {
-    runner__run_drop(run);
+    queue__run_drop(run);
     run->tidy_body = body && is_file(run->job.task.body_bytes);
     run->tidy_result = result && run->is_kept;
     move(run, RUN_TIDYING);
@@ -181,7 +181,7 @@ static void on_asked(struct message *message)
     } else if (run->runner->is_stopping) {
         tidy(run, false, false); /* a sweep finds what is left */
     } else {
-        run->ask_ns = runner__now_ns(run->runner) + ASK_AGAIN_NS;
+        run->ask_ns = queue__runner_now_ns(run->runner) + ASK_AGAIN_NS;
     }
 }
 
@@ -207,7 +207,7 @@ static void on_finished(struct message *message)
     if (run->call.failure.code == ERROR_LEASE_LOST)
         ask(run);
     else
-        run->ask_ns = runner__now_ns(run->runner) + ASK_AGAIN_NS;
+        run->ask_ns = queue__runner_now_ns(run->runner) + ASK_AGAIN_NS;
 }
 
 static void finish(struct run *run)
@@ -217,7 +217,7 @@ static void finish(struct run *run)
     run->call.in.finish.lease = run->lease;
     run->call.in.finish.outcome = &run->outcome;
     run->call.in.finish.result = has_bytes ? run->result.bytes : NULL;
-    run->call.in.finish.now_ms = runner__wall_ms(runner);
+    run->call.in.finish.now_ms = queue__runner_wall_ms(runner);
     run->call.in.finish.expires_ms = run->call.in.finish.now_ms + runner->config.result_ttl_ms;
     run->call.job = &run->job; /* for on_call */
     post(run, DESK_FINISH, on_finished);
@@ -271,7 +271,7 @@ static void on_closed(struct message *message)
     struct run *run = RUN_OF(work.done, message);
     run->working = false;
     if (run->end == RUN_END_NONE && run->failure.code != ERROR_NONE)
-        runner__run_trouble(run, &run->failure);
+        queue__run_trouble(run, &run->failure);
     if (run->end == RUN_END_NONE) {
         run->outcome.has_result = true;
         move(run, RUN_FINISHING);
@@ -312,7 +312,7 @@ static void left(struct run *run)
         ask(run);
         return;
     }
-    runner__run_drop(run);
+    queue__run_drop(run);
     if (end == RUN_END_FAILED) {
         run->outcome.has_result = false;
         move(run, RUN_FINISHING);
@@ -324,7 +324,7 @@ static void left(struct run *run)
     }
 }
 
-void runner__run_leave(struct run *run, enum run_end end)
+void queue__run_leave(struct run *run, enum run_end end)
 {
     struct runner *runner = run->runner;
     if (run->end != RUN_END_NONE || !holds(run))
@@ -333,23 +333,23 @@ void runner__run_leave(struct run *run, enum run_end end)
     move(run, RUN_LEAVING);
     for (int i = 0; i < RUNNER_PIECES; i++)
         if (runner->pieces[i].run == run)
-            runner__piece_stop(&runner->pieces[i]);
+            queue__piece_stop(&runner->pieces[i]);
 }
 
-void runner__run_fail(struct run *run, const struct failure *failure)
+void queue__run_fail(struct run *run, const struct failure *failure)
 {
     if (run->end == RUN_END_NONE)
         note_failure(&run->outcome, failure);
-    runner__run_leave(run, RUN_END_FAILED);
+    queue__run_leave(run, RUN_END_FAILED);
 }
 
-void runner__run_trouble(struct run *run, const struct failure *failure)
+void queue__run_trouble(struct run *run, const struct failure *failure)
 {
-    runner__pause(run->runner);
+    queue__runner_pause(run->runner);
     if (run->job.attempt >= ATTEMPTS_MAX)
-        runner__run_fail(run, failure);
+        queue__run_fail(run, failure);
     else
-        runner__run_leave(run, RUN_END_AGAIN);
+        queue__run_leave(run, RUN_END_AGAIN);
 }
 
 /* ---- The beginning ---- */
@@ -364,9 +364,9 @@ static void on_opened(struct message *message)
     if (error == ERROR_NONE)
         move(run, RUN_COMPUTING);
     else if (error == ERROR_STORE_FAILED || error == ERROR_NO_ROOM || error == ERROR_FULL)
-        runner__run_trouble(run, &run->failure);
+        queue__run_trouble(run, &run->failure);
     else
-        runner__run_fail(run, &run->failure);
+        queue__run_fail(run, &run->failure);
 }
 
 static enum error open_result(struct run *run)
@@ -406,9 +406,9 @@ static void on_body(struct message *message)
         work_on(run, open_work, on_opened);
     else if (run->call.failure.code ==
              ERROR_NOT_FOUND) /* it was cancelled, and the lease is lost */
-        runner__run_leave(run, RUN_END_LOST);
+        queue__run_leave(run, RUN_END_LOST);
     else
-        runner__run_trouble(run, &run->call.failure);
+        queue__run_trouble(run, &run->call.failure);
 }
 
 static void open_body(struct run *run)
@@ -416,7 +416,7 @@ static void open_body(struct run *run)
     const struct job_task *task = &run->job.task;
     struct failure failure;
     if (runner_check(&run->runner->config, task, &failure) != ERROR_NONE) {
-        runner__run_fail(run, &failure);
+        queue__run_fail(run, &failure);
         return;
     }
     if (is_file(task->body_bytes)) {
@@ -426,7 +426,7 @@ static void open_body(struct run *run)
     run->body.bytes = malloc(task->body_bytes > 0 ? (size_t)task->body_bytes : 1);
     if (run->body.bytes == NULL) {
         failure_set(&failure, ERROR_FULL, "The service is out of memory; try again later.");
-        runner__run_trouble(run, &failure);
+        queue__run_trouble(run, &failure);
         return;
     }
     run->call.in.read.id = run->job.id;
@@ -441,7 +441,7 @@ static void on_claimed(struct message *message)
     struct runner *runner = run->runner;
     run->calling = false;
     if (run->call.failure.code != ERROR_NONE)
-        runner__pause(runner);
+        queue__runner_pause(runner);
     if (run->call.failure.code != ERROR_NONE || run->job.state == JOB_STATES) {
         runner->may_claim &= run->call.failure.code != ERROR_NONE;
         become_free(run);
@@ -450,16 +450,16 @@ static void on_claimed(struct message *message)
     assert(run->job.state == JOB_RUNNING && run->job.attempt >= 1);
     run->lease = (struct store_lease){run->job.id, run->job.attempt};
     hold(run, run->renewal_sent_ns);
-    int64_t waited_ms = runner__wall_ms(runner) - run->job.created_ms;
+    int64_t waited_ms = queue__runner_wall_ms(runner) - run->job.created_ms;
     run->outcome.queue_ns = waited_ms > 0 ? (uint64_t)waited_ms * CLOCK_MS : 0;
     move(run, RUN_OPENING);
     if (runner->is_stopping)
-        runner__run_leave(run, RUN_END_AGAIN);
+        queue__run_leave(run, RUN_END_AGAIN);
     else
         open_body(run);
 }
 
-void runner__run_claim(struct run *run)
+void queue__run_claim(struct run *run)
 {
     struct runner *runner = run->runner;
     move(run, RUN_CLAIMING);
@@ -469,10 +469,10 @@ void runner__run_claim(struct run *run)
     run->is_kept = run->tidy_body = run->tidy_result = false;
     run->outcome = (struct job_outcome){0};
     run->ask_ns = 0;
-    run->renewal_sent_ns = runner__now_ns(runner);
+    run->renewal_sent_ns = queue__runner_now_ns(runner);
     run->claim = (struct store_claim){
         .node = runner->config.node,
-        .now_ms = runner__wall_ms(runner),
+        .now_ms = queue__runner_wall_ms(runner),
         .matrix_bytes_max = INT64_MAX, /* what is too large here is too large everywhere */
     };
     run->claim.lease_until_ms = run->claim.now_ms + runner->config.lease_ms;
@@ -486,18 +486,18 @@ void runner__run_claim(struct run *run)
 
 /* ---- Time ---- */
 
-bool runner__run_has_more(const struct run *run)
+bool queue__run_has_more(const struct run *run)
 {
     return run->state == RUN_COMPUTING && run->next < run->job.task.batch;
 }
 
-int64_t runner__run_progress(const struct run *run)
+int64_t queue__run_progress(const struct run *run)
 {
     const struct runner *runner = run->runner;
     double done = (double)run->done, batch = (double)run->job.task.batch;
     for (int i = 0; i < RUNNER_PIECES; i++)
         if (runner->pieces[i].run == run)
-            done += runner__piece_done(&runner->pieces[i]);
+            done += queue__piece_done(&runner->pieces[i]);
     if (run->state < RUN_COMPUTING || batch <= 0)
         return 0;
     double share = done / batch * JOB_PROGRESS_WHOLE;
@@ -508,13 +508,13 @@ int64_t runner__run_progress(const struct run *run)
 static uint64_t step_lease(struct run *run, uint64_t now_ns)
 {
     if (now_ns >= run->stop_ns)
-        runner__run_leave(run, RUN_END_LOST);
+        queue__run_leave(run, RUN_END_LOST);
     else if (now_ns >= run->renew_ns)
-        runner__run_renew(run);
+        queue__run_renew(run);
     return run->renewing || run->renew_ns > run->stop_ns ? run->stop_ns : run->renew_ns;
 }
 
-uint64_t runner__run_step(struct run *run, uint64_t now_ns)
+uint64_t queue__run_step(struct run *run, uint64_t now_ns)
 {
     uint64_t wake_ns = UINT64_MAX;
     if (holds(run))
@@ -537,7 +537,7 @@ uint64_t runner__run_step(struct run *run, uint64_t now_ns)
     return wake_ns;
 }
 
-void runner__run_init(struct runner *runner, struct run *run)
+void queue__run_init(struct runner *runner, struct run *run)
 {
     const struct runner_config *config = &runner->config;
     run->runner = runner;

@@ -23,9 +23,9 @@ struct runner *runner_create(const struct runner_config *config)
     runner->config = *config;
     runner->may_claim = true;
     for (int i = 0; i < RUNNER_RUNS; i++)
-        runner__run_init(runner, &runner->runs[i]);
+        queue__run_init(runner, &runner->runs[i]);
     for (int i = 0; i < RUNNER_PIECES; i++)
-        runner__piece_init(runner, &runner->pieces[i]);
+        queue__piece_init(runner, &runner->pieces[i]);
     return runner;
 }
 
@@ -47,7 +47,7 @@ void runner_destroy(struct runner **runner)
 void runner_abandon(struct runner **runner)
 {
     for (int i = 0; *runner != NULL && i < RUNNER_RUNS; i++)
-        runner__run_drop(&(*runner)->runs[i]);
+        queue__run_drop(&(*runner)->runs[i]);
     free(*runner);
     *runner = NULL;
 }
@@ -62,9 +62,9 @@ bool runner_file_may_go(enum error get, const struct job *job, int32_t attempt)
                         : !job_is_over(job->state) || job->attempt != attempt;
 }
 
-void runner__pause(struct runner *runner)
+void queue__runner_pause(struct runner *runner)
 {
-    uint64_t now_ns = runner__now_ns(runner);
+    uint64_t now_ns = queue__runner_now_ns(runner);
     if (now_ns < runner->pause_until_ns)
         return;
     bool is_new = now_ns > runner->pause_until_ns + 2 * runner->pause_ns;
@@ -88,14 +88,14 @@ void runner_look_after(struct runner *runner, const struct job_id *id)
 {
     for (int i = 0; i < RUNNER_RUNS; i++)
         if (id == NULL || memcmp(&runner->runs[i].lease.id, id, sizeof *id) == 0)
-            runner__run_renew(&runner->runs[i]);
+            queue__run_renew(&runner->runs[i]);
 }
 
 void runner_stop(struct runner *runner)
 {
     runner->is_stopping = true;
     for (int i = 0; i < RUNNER_RUNS; i++)
-        runner__run_leave(&runner->runs[i], RUN_END_AGAIN);
+        queue__run_leave(&runner->runs[i], RUN_END_AGAIN);
 }
 
 /* ---- Pieces ---- */
@@ -106,7 +106,7 @@ static struct run *next_to_cut(struct runner *runner)
     struct run *oldest = NULL;
     for (int i = 0; i < RUNNER_RUNS; i++) {
         struct run *run = &runner->runs[i];
-        if (runner__run_has_more(run) && (oldest == NULL || run->order < oldest->order))
+        if (queue__run_has_more(run) && (oldest == NULL || run->order < oldest->order))
             oldest = run;
     }
     return oldest;
@@ -120,7 +120,7 @@ static uint64_t cut_pieces(struct runner *runner, uint64_t now_ns)
     for (int i = 0; i < RUNNER_PIECES; i++) {
         struct piece *piece = &runner->pieces[i];
         struct run *run = piece->state == PIECE_FREE ? next_to_cut(runner) : NULL;
-        if (run == NULL || runner__piece_cut(piece, run))
+        if (run == NULL || queue__piece_cut(piece, run))
             continue;
         runner->cut_ns = now_ns + CUT_AGAIN_NS;
         return runner->cut_ns;
@@ -138,7 +138,7 @@ static int room(const struct runner *runner)
         free_pieces += runner->pieces[i].state == PIECE_FREE;
     for (int i = 0; i < RUNNER_RUNS; i++) {
         const struct run *run = &runner->runs[i];
-        waiting += run->state == RUN_OPENING || runner__run_has_more(run);
+        waiting += run->state == RUN_OPENING || queue__run_has_more(run);
         claiming += run->state == RUN_CLAIMING;
     }
     int more = free_pieces - waiting - claiming;
@@ -162,7 +162,7 @@ static uint64_t claim(struct runner *runner, uint64_t now_ns)
     int wanted = room(runner);
     for (int i = 0; i < RUNNER_RUNS && wanted > 0; i++)
         if (runner->runs[i].state == RUN_FREE) {
-            runner__run_claim(&runner->runs[i]);
+            queue__run_claim(&runner->runs[i]);
             wanted--;
         }
     return runner->claim_ns;
@@ -183,7 +183,7 @@ static uint64_t report_progress(struct runner *runner, uint64_t now_ns)
         const struct run *run = &runner->runs[i];
         if (run->state != RUN_COMPUTING)
             continue;
-        config->on_progress(config->context, &run->job.id, runner__run_progress(run));
+        config->on_progress(config->context, &run->job.id, queue__run_progress(run));
         any = true;
     }
     return any ? runner->progress_ns : UINT64_MAX;
@@ -196,9 +196,9 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 uint64_t runner_step(struct runner *runner)
 {
-    uint64_t now_ns = runner__now_ns(runner), wake_ns = UINT64_MAX;
+    uint64_t now_ns = queue__runner_now_ns(runner), wake_ns = UINT64_MAX;
     for (int i = 0; i < RUNNER_RUNS; i++)
-        wake_ns = earlier(wake_ns, runner__run_step(&runner->runs[i], now_ns));
+        wake_ns = earlier(wake_ns, queue__run_step(&runner->runs[i], now_ns));
     wake_ns = earlier(wake_ns, cut_pieces(runner, now_ns));
     wake_ns = earlier(wake_ns, claim(runner, now_ns));
     return earlier(wake_ns, report_progress(runner, now_ns));

@@ -104,49 +104,49 @@ struct runner {
 };
 
 /* Calls through the world. */
-static inline uint64_t runner__now_ns(const struct runner *runner)
+static inline uint64_t queue__runner_now_ns(const struct runner *runner)
 {
     return runner->config.world->ops->now_ns(runner->config.world);
 }
 
-static inline int64_t runner__wall_ms(const struct runner *runner)
+static inline int64_t queue__runner_wall_ms(const struct runner *runner)
 {
     return runner->config.world->ops->wall_ms(runner->config.world);
 }
 
 /* ---- run.c ---- */
 
-void runner__run_init(struct runner *runner, struct run *run);
+void queue__run_init(struct runner *runner, struct run *run);
 /* Everything that it holds goes, and with it a result that is not kept. */
-void runner__run_drop(struct run *run);
+void queue__run_drop(struct run *run);
 /* FREE: asks for a job. */
-void runner__run_claim(struct run *run);
+void queue__run_claim(struct run *run);
 /* Time passes: leases, and what is to be asked again. Returns when it wants to be looked at. */
-uint64_t runner__run_step(struct run *run, uint64_t now_ns);
+uint64_t queue__run_step(struct run *run, uint64_t now_ns);
 /* Renews the lease now, if there is one. */
-void runner__run_renew(struct run *run);
+void queue__run_renew(struct run *run);
 /* Ends early; the first reason counts. */
-void runner__run_leave(struct run *run, enum run_end end);
+void queue__run_leave(struct run *run, enum run_end end);
 /* The same as FAILED, with what failure says. */
-void runner__run_fail(struct run *run, const struct failure *failure);
+void queue__run_fail(struct run *run, const struct failure *failure);
 /* What others need too has failed: it is released, after many attempts it fails; claims pause. */
-void runner__run_trouble(struct run *run, const struct failure *failure);
+void queue__run_trouble(struct run *run, const struct failure *failure);
 /* It has matrices that no piece has. */
-bool runner__run_has_more(const struct run *run);
-int64_t runner__run_progress(const struct run *run);
+bool queue__run_has_more(const struct run *run);
+int64_t queue__run_progress(const struct run *run);
 /* ---- runner.c ---- */
 
 /* Something that all jobs need has failed: claims pause, longer each time. */
-void runner__pause(struct runner *runner);
+void queue__runner_pause(struct runner *runner);
 
 /* ---- piece.c ---- */
 
-void runner__piece_init(struct runner *runner, struct piece *piece);
+void queue__piece_init(struct runner *runner, struct piece *piece);
 /* FREE: cuts a piece from the run. false: there is no memory to be had now. */
-bool runner__piece_cut(struct piece *piece, struct run *run);
+bool queue__piece_cut(struct piece *piece, struct run *run);
 /* Its run leaves. */
-void runner__piece_stop(struct piece *piece);
+void queue__piece_stop(struct piece *piece);
 /* Matrices that are done of it, with shares. */
-double runner__piece_done(const struct piece *piece);
+double queue__piece_done(const struct piece *piece);
 
 #endif

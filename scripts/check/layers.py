@@ -61,7 +61,7 @@ ALLOWED = {
     "handlers": {"base", "proto", "queue", "handlers/inference"},
     "server/http": {"base", "handlers"},
     "server/engines": {"base", "queue"},
-    "server": {"base", "queue", "handlers", "server/http", "server/engines"},
+    "server": {"base", "queue", "queue/jobs", "handlers", "server/http", "server/engines"},
     "client": {"base"},
     "demo": set(),
     "bench/gpu": {"base", "gpu/cuda/*"},
@@ -132,7 +132,7 @@ SYSTEM = {name + ".h" for name in """
     assert ctype errno float inttypes limits malloc math setjmp signal stdalign stdarg stdatomic
     stdbool stddef stdint stdio stdlib string strings time
     arpa/inet dirent dlfcn elf fcntl fnmatch getopt linux/futex netdb netinet/in netinet/tcp
-    poll pthread sched semaphore sys/epoll sys/eventfd sys/ioctl sys/mman sys/prctl sys/ptrace
+    poll pthread sched semaphore sys/epoll sys/eventfd sys/file sys/ioctl sys/mman sys/prctl sys/ptrace
     sys/random sys/resource sys/socket sys/statfs
     sys/stat sys/syscall sys/time sys/timerfd sys/types sys/uio sys/un sys/wait ucontext unistd
     emmintrin immintrin

@@ -25,7 +25,7 @@ EXTRA = {
     "handlers": ["handlers_", "exchange_"],
     "proto": ["proto_"],
     "queue": ["queue_"],
-    "queue/jobs": ["queue__"],
+    "queue/jobs": ["queue__", "jobs_", "runner_"],
     "server": ["server_", "config_"],
     "server/http": ["http_"],
     "server/engines": ["engine_"],

@@ -245,8 +245,8 @@ static struct job_id put(struct bed *bed, int64_t batch, int64_t n, bool column_
     } else {
         struct spool_file *file;
         assert_int_equal(job_id_make(&fresh->job.id, NULL), ERROR_NONE);
-        assert_int_equal(
-            spool_write(jobs_spool(bed->jobs), &fresh->job.id, 0, bytes, &file, NULL), ERROR_NONE);
+        assert_int_equal(spool_write(jobs_spool(bed->jobs), &fresh->job.id, 0, bytes, &file, NULL),
+                         ERROR_NONE);
         assert_int_equal(spool_put(file, 0, body, bytes, NULL), ERROR_NONE);
         assert_int_equal(spool_keep(&file, NULL), ERROR_NONE);
     }
@@ -283,8 +283,8 @@ static unsigned char *read_result(struct bed *bed, const struct job *job)
         return result;
     }
     struct spool_file *file;
-    assert_int_equal(
-        spool_read(jobs_spool(bed->jobs), &job->id, job->attempt, bytes, &file, NULL), ERROR_NONE);
+    assert_int_equal(spool_read(jobs_spool(bed->jobs), &job->id, job->attempt, bytes, &file, NULL),
+                     ERROR_NONE);
     assert_int_equal(spool_get(file, 0, result, bytes, NULL), ERROR_NONE);
     spool_close(&file);
     return result;
