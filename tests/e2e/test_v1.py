@@ -478,7 +478,9 @@ def test_openapi(daemon):
     plain = [path for path, item in document["paths"].items() if "get" in item and "{" not in path]
     assert len(plain) > 5
     for path in plain:
-        assert daemon.get(path).status < 400, path
+        with daemon.connect() as connection:  # HEAD, for the answer to GET may have no end
+            connection.send(wire.request("HEAD", path))
+            assert connection.read(head_only=True).status < 400, path
     for path in ("/v1/invert", "/v1/methods", "/metrics", "/v2/models/"):
         assert path in answer.text
 
