@@ -132,8 +132,8 @@ SYSTEM = {name + ".h" for name in """
     assert ctype errno float inttypes limits malloc math setjmp signal stdalign stdarg stdatomic
     stdbool stddef stdint stdio stdlib string strings time
     arpa/inet dirent dlfcn elf fcntl fnmatch getopt linux/futex netdb netinet/in netinet/tcp
-    poll pthread sched semaphore sys/epoll sys/eventfd sys/file sys/ioctl sys/mman sys/prctl sys/ptrace
-    sys/random sys/resource sys/socket sys/statfs
+    poll pthread sched semaphore sys/epoll sys/eventfd sys/file sys/ioctl sys/mman sys/prctl
+    sys/ptrace sys/random sys/resource sys/socket sys/statfs
     sys/stat sys/syscall sys/time sys/timerfd sys/types sys/uio sys/un sys/wait ucontext unistd
     emmintrin immintrin
 """.split()} | set("""
