@@ -155,7 +155,7 @@ static enum error look_for_key(struct sqlite_store *self, const char *owner, con
     enum error error = queue__store_read_one(self, STORE_GET_KEY, failure);
     *found = error == ERROR_NONE;
     if (error == ERROR_NOT_FOUND)
-        return ERROR_NONE;
+        return failure_set(failure, ERROR_NONE, "%s", "");
     if (error == ERROR_NONE && memcmp(self->row.key_digest, digest, JOB_DIGEST_BYTES) != 0)
         return failure_set(failure, ERROR_KEY_REUSED,
                            "This Idempotency-Key came with another request before; give each "
