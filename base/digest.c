@@ -20,6 +20,8 @@ struct digest_stream *digest_begin(void)
     struct digest_stream *stream = calloc(1, sizeof *stream);
     if (stream == NULL || gnutls_hash_init(&stream->hash, GNUTLS_DIG_SHA256) == 0)
         return stream;
+    if (stream != NULL)
+        gnutls_free(stream->hash); /* 3.7.9 leaves it when its second allocation fails */
     free(stream);
     return NULL;
 }
