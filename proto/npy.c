@@ -231,34 +231,77 @@ enum error proto__npy_read(const unsigned char *bytes, int64_t length, struct pr
     return ERROR_NONE;
 }
 
-enum error proto_npy_decode(unsigned char *body, int64_t length, struct proto_space *space,
-                            struct proto_request *request, struct failure *failure)
+int64_t proto_npy_head_bytes(const unsigned char *bytes, int64_t length)
 {
-    struct proto__npy npy;
+    if (length < 12)
+        return 0;
+    int64_t header = bytes[8] | bytes[9] << 8;
+    if (memcmp(bytes, "\x93NUMPY", MAGIC_BYTES) != 0 || bytes[6] < 1 || bytes[6] > 3)
+        return 12;
+    if (bytes[6] == 1)
+        return 10 + header;
+    return 12 + (header | (int64_t)bytes[10] << 16 | (int64_t)bytes[11] << 24);
+}
+
+/* Reads the header, and binds the array to the method's only input. */
+static enum error read_head(const unsigned char *bytes, int64_t length, int64_t file_bytes,
+                            struct proto_request *request, struct proto__npy *npy, int *place,
+                            struct failure *failure)
+{
     const struct method *method = request->method;
-    int place = proto__sole_input(method);
-    if (place < 0)
+    *place = proto__sole_input(method);
+    if (*place < 0)
         return failure_set(failure, ERROR_MALFORMED,
                            "%s takes %s: post them together as an .npz, as numpy.savez makes it",
                            method->name, proto__input_words(method, true).text);
-    enum error error = proto__npy_read(body, length, &npy, failure);
+    enum error error = proto__npy_read(bytes, length, npy, failure);
     if (error != ERROR_NONE)
         return error;
-    struct proto_tensor *tensor = &request->inputs[place];
-    tensor->rank = npy.rank;
-    memcpy(tensor->shape, npy.shape, sizeof tensor->shape);
-    request->precision = npy.precision;
-    error = proto__bind(request, UINT32_C(1) << place, PROTO_LEAD_ANY, failure);
+    struct proto_tensor *tensor = &request->inputs[*place];
+    tensor->rank = npy->rank;
+    memcpy(tensor->shape, npy->shape, sizeof tensor->shape);
+    request->precision = npy->precision;
+    error = proto__bind(request, UINT32_C(1) << *place, PROTO_LEAD_ANY, failure);
     if (error != ERROR_NONE)
         return error;
-    if (length - npy.data_offset != npy.data_bytes)
+    if (file_bytes - npy->data_offset != npy->data_bytes)
         return failure_set(failure, ERROR_MALFORMED,
                            "the array has shape %s: %lld bytes, but %lld bytes of data follow",
-                           proto__shape_words(npy.rank, npy.shape).text, (long long)npy.data_bytes,
-                           (long long)(length - npy.data_offset));
-    error =
-        proto__place(space, body + npy.data_offset, npy.precision, npy.fortran, tensor, failure);
+                           proto__shape_words(npy->rank, npy->shape).text,
+                           (long long)npy->data_bytes, (long long)(file_bytes - npy->data_offset));
+    return ERROR_NONE;
+}
+
+enum error proto_npy_decode(unsigned char *body, int64_t length, struct proto_space *space,
+                            struct proto_request *request, struct failure *failure)
+{
+    struct proto__npy npy = {0};
+    int place;
+    enum error error = read_head(body, length, length, request, &npy, &place, failure);
+    if (error != ERROR_NONE)
+        return error;
+    error = proto__place(space, body + npy.data_offset, npy.precision, npy.fortran,
+                         &request->inputs[place], failure);
     if (error == ERROR_NONE)
         proto__default_outputs(request, false);
     return error;
+}
+
+enum error proto_npy_head(const unsigned char *bytes, int64_t length, int64_t file_bytes,
+                          struct proto_request *request, struct proto_npy_place *place,
+                          struct failure *failure)
+{
+    struct proto__npy npy = {0};
+    enum error error = read_head(bytes, length, file_bytes, request, &npy, &place->input, failure);
+    if (error != ERROR_NONE)
+        return error;
+    if (npy.fortran && npy.rank > 2 && request->batch > 1)
+        return failure_set(failure, ERROR_BAD_SHAPE,
+                           "a stack of matrices as large as this must be in C order, as "
+                           "numpy.ascontiguousarray makes it");
+    place->data_offset = npy.data_offset;
+    place->data_bytes = npy.data_bytes;
+    place->column_major = npy.fortran && npy.rank >= 2;
+    proto__default_outputs(request, false);
+    return ERROR_NONE;
 }

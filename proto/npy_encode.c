@@ -66,6 +66,31 @@ void proto__write_algorithm_array(struct proto__writer *writer, const int32_t *a
     }
 }
 
+static const struct method_tensor *answered(const struct proto_request *request)
+{
+    assert(request->output_count > 0);
+    return &request->method->outputs[request->outputs[0].index];
+}
+
+int64_t proto_npy_answer_head(const struct proto_request *request, char head[PROTO_NPY_HEAD_MAX])
+{
+    const struct method_tensor *tensor = answered(request);
+    struct proto__shape shape = proto__output_shape(request, tensor);
+    struct proto__writer writer = {head, head, head + PROTO_NPY_HEAD_MAX};
+    proto__npy_write(&writer, tensor, request->precision, &shape);
+    return writer.at - writer.start;
+}
+
+int64_t proto_npy_answer_bytes(const struct proto_request *request)
+{
+    return proto__output_bytes(request, answered(request));
+}
+
+bool proto_npy_answer_is_text(const struct proto_request *request)
+{
+    return answered(request)->kind == METHOD_ALGORITHM;
+}
+
 /* The first output asked for. The bound of an .npz covers it. */
 enum error proto_npy_encode(const struct proto_request *request,
                             void *const outputs[METHOD_OUTPUTS_MAX], struct proto_space *space,
@@ -80,7 +105,7 @@ enum error proto_npy_encode(const struct proto_request *request,
     int64_t bound;
     void *memory;
     assert(request->output_count > 0);
-    if (algorithms < 0 || !checked_add(algorithms, PROTO_NPY_WRITE_MAX, &bound))
+    if (algorithms < 0 || !checked_add(algorithms, PROTO_NPY_HEAD_MAX, &bound))
         return failure_set(failure, ERROR_TOO_LARGE, "the answer is too large");
     enum error error = proto__take(space, bound, &memory, failure);
     if (error != ERROR_NONE)

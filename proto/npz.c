@@ -241,7 +241,7 @@ int64_t proto__npz_bound(const struct proto_request *request)
         struct proto__shape shape = proto__output_shape(request, tensor);
         int64_t algorithms =
             tensor->kind == METHOD_ALGORITHM ? proto__algorithm_array_bytes(shape.count) : 0;
-        bound += PROTO_ZIP_LOCAL_MAX + PROTO_NPY_WRITE_MAX + PROTO_ZIP_CENTRAL_MAX;
+        bound += PROTO_ZIP_LOCAL_MAX + PROTO_NPY_HEAD_MAX + PROTO_ZIP_CENTRAL_MAX;
         if (algorithms < 0 || !checked_add(bound, algorithms, &bound))
             return -1;
     }
@@ -254,7 +254,7 @@ static void write_member(struct proto__writer *writer, const struct proto_reques
                          const struct method_tensor *tensor, const void *data,
                          struct proto__zip_entry *entry)
 {
-    char head[PROTO_NPY_WRITE_MAX];
+    char head[PROTO_NPY_HEAD_MAX];
     struct proto__writer npy = {head, head, head + sizeof head};
     struct proto__shape shape = proto__output_shape(request, tensor);
     proto__npy_write(&npy, tensor, request->precision, &shape);

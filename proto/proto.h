@@ -128,6 +128,21 @@ ERROR_MUST_CHECK enum error proto_npy_decode(unsigned char *body, int64_t length
                                              struct proto_space *space,
                                              struct proto_request *request,
                                              struct failure *failure);
+/* Where the numbers of an .npy lie, for one whose bytes are not all there. */
+struct proto_npy_place {
+    int input;                       /* of the method's, that they are */
+    int64_t data_offset, data_bytes; /* in the file */
+    bool column_major;               /* one matrix in Fortran order */
+};
+/* How many bytes the head of an .npy has that begins so; 0: that cannot be said yet. Those of no
+ * .npy have a head as well: proto_npy_head says what is wrong. */
+int64_t proto_npy_head_bytes(const unsigned char *bytes, int64_t length);
+/* proto_npy_decode of the head alone, which is there: all but the numbers, file_bytes being how
+ * many bytes the file has. Tensors get no data. BAD_SHAPE for a stack in Fortran order, whose
+ * matrices do not lie one after the other. */
+ERROR_MUST_CHECK enum error proto_npy_head(const unsigned char *bytes, int64_t length,
+                                           int64_t file_bytes, struct proto_request *request,
+                                           struct proto_npy_place *place, struct failure *failure);
 /* TOO_LARGE, before memory is taken, when the arrays are larger than request->inflated_max. */
 ERROR_MUST_CHECK enum error proto_npz_decode(unsigned char *body, int64_t length,
                                              struct proto_space *space,
@@ -181,6 +196,15 @@ ERROR_MUST_CHECK enum error proto_json_encode(const struct proto_request *reques
                                               void *const outputs[METHOD_OUTPUTS_MAX],
                                               struct proto_space *space,
                                               struct proto_answer *answer, struct failure *failure);
+
+/* The head of the .npy that proto_npy_encode makes of an output of numbers, whose data follow it;
+ * returns its bytes, a multiple of 64. */
+#define PROTO_NPY_HEAD_MAX 640
+int64_t proto_npy_answer_head(const struct proto_request *request, char head[PROTO_NPY_HEAD_MAX]);
+/* Bytes of the output that proto_npy_encode encodes, as it lies in memory. */
+int64_t proto_npy_answer_bytes(const struct proto_request *request);
+/* Whether it is converted, and so is no part of the answer as it lies there. */
+bool proto_npy_answer_is_text(const struct proto_request *request);
 
 /* Whether encoding this answer takes long enough to need the work pool: JSON text or a checksum
  * over more than 16 KiB. */

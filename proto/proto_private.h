@@ -169,8 +169,7 @@ struct proto__npy {
  * array. */
 ERROR_MUST_CHECK enum error proto__npy_read(const unsigned char *bytes, int64_t length,
                                             struct proto__npy *npy, struct failure *failure);
-/* Writes a version 1.0 header for an output; at most PROTO_NPY_WRITE_MAX bytes. */
-#define PROTO_NPY_WRITE_MAX 640
+/* Writes a version 1.0 header for an output; at most PROTO_NPY_HEAD_MAX bytes. */
 void proto__npy_write(struct proto__writer *writer, const struct method_tensor *tensor,
                       enum precision precision, const struct proto__shape *shape);
 /* The names of algorithms as NumPy's fixed-width unicode; proto__algorithm_array_bytes long. */
