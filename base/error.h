@@ -29,6 +29,7 @@
     X(TOO_LARGE, 413, false, "too-large", "The request is over a limit")                           \
     X(URI_TOO_LONG, 414, false, "uri-too-long", "The URI is too long")                             \
     X(UNSUPPORTED_MEDIA, 415, false, "unsupported-media-type", "The body is in an unknown format") \
+    X(BAD_RANGE, 416, false, "bad-range", "The range lies outside the result")                     \
     X(EXPECTATION_FAILED, 417, false, "expectation-failed", "The expectation cannot be met")       \
     X(MISDIRECTED, 421, false, "misdirected-request", "This host is not served here")              \
     X(NOT_INVERTIBLE, 422, false, "not-invertible",                                                \

@@ -2,7 +2,7 @@
  * base/error.h.
  *
  * Paths below /v2 answer {"error":"text"}, as the Open Inference Protocol says; all others a
- * problem document (RFC 9457). 429 and 503 say when to come back. Every error that refuses a
+ * problem document (RFC 9457). 429, 503 and 507 say when to come back. Every error that refuses a
  * request is counted by its name; a matrix without an inverse is an answer, not a refusal. What is
  * the service's own failing (5xx) is logged, with the client's trace when it has one; of a flood
  * of them the first in each second, since the counters count the others.
@@ -88,8 +88,8 @@ void handlers__count_refusal(const struct exchange *x, enum error code)
 
 /* failure: what says more than code and detail, or NULL. allow: the value of the Allow field, or
  * NULL. */
-static void answer_error(struct exchange *x, enum error code, const char *detail,
-                         const struct failure *failure, const char *allow)
+static void send_error(struct exchange *x, enum error code, const char *detail,
+                       const struct failure *failure, const char *allow)
 {
     struct handlers *handlers = x->handlers;
     int status = error_http_status(code);
@@ -109,7 +109,7 @@ static void answer_error(struct exchange *x, enum error code, const char *detail
     struct exchange_reply reply;
     handlers__reply_open(&reply, status);
     char seconds[16];
-    if (status == 429 || status == 503) {
+    if (status == 429 || status == 503 || status == 507) {
         snprintf(seconds, sizeof seconds, "%d", retry_after_s(handlers->services->queue, failure));
         handlers__reply_field(&reply, "Retry-After", seconds);
     }
@@ -118,15 +118,27 @@ static void answer_error(struct exchange *x, enum error code, const char *detail
     if (allow != NULL)
         handlers__reply_field(&reply, "Allow", allow);
     reply.close = code == ERROR_DRAINING || code == ERROR_BODY_TOO_SLOW;
-    handlers__count_refusal(x, code);
-    if (status >= 500 && log_wanted(LOG_WARNING) && may_log(handlers))
-        log_failing(x, code);
     handlers__reply_text(x, &reply, v2 ? HANDLERS_JSON : HANDLERS_PROBLEM, &text);
+}
+
+/* The same, counted and logged. */
+static void answer_error(struct exchange *x, enum error code, const char *detail,
+                         const struct failure *failure, const char *allow)
+{
+    handlers__count_refusal(x, code);
+    if (error_http_status(code) >= 500 && log_wanted(LOG_WARNING) && may_log(x->handlers))
+        log_failing(x, code);
+    send_error(x, code, detail, failure, allow);
 }
 
 void handlers__fail(struct exchange *x, const struct failure *failure)
 {
     answer_error(x, failure->code, failure->detail, failure, NULL);
+}
+
+void handlers__report(struct exchange *x, const struct failure *failure)
+{
+    send_error(x, failure->code, failure->detail, failure, NULL);
 }
 
 void handlers__fail_with(struct exchange *x, enum error code, const char *detail)

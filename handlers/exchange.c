@@ -9,7 +9,7 @@ void exchange_answer(struct exchange *x, const struct exchange_reply *reply)
     assert(!x->answered);
     assert(reply->field_count <= EXCHANGE_HEADERS_MAX);
     assert(reply->segment_count <= EXCHANGE_SEGMENTS_MAX);
-    assert(reply->file == NULL || (reply->segment_count == 0 && reply->stream == NULL));
+    assert(reply->file == NULL || reply->stream == NULL);
     assert(reply->stream == NULL || reply->segment_count == 0);
     x->answered = true;
     x->streams = reply->stream != NULL;

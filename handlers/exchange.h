@@ -73,9 +73,9 @@ struct exchange_reply {
     int field_count;
     struct iovec segments[EXCHANGE_SEGMENTS_MAX]; /* lent until release is called */
     int segment_count;
-    /* Instead of segments. Borrowed, what they point at until exchange_answer returns. */
-    const struct exchange_file *file;     /* NULL: none */
-    const struct exchange_stream *stream; /* NULL: none */
+    /* Borrowed, what they point at until exchange_answer returns. */
+    const struct exchange_file *file;     /* behind the segments; NULL: none */
+    const struct exchange_stream *stream; /* instead of segments; NULL: none */
     bool close;                           /* close the connection afterwards */
     /* Called once, on the loop's thread, when the segments or the stream are no longer needed. May
      * be NULL. */
@@ -104,6 +104,8 @@ struct exchange_door {
     void (*deadline_moved)(struct exchange *x);
     /* The memory is there that handlers_make_room had to wait for: sink and sink_bytes say so. */
     void (*room_made)(struct exchange *x);
+    /* The address of the peer as text, without its port; of a unix socket, its user. */
+    void (*address)(const struct exchange *x, char *text, size_t size);
     /* See exchange_more. */
     void (*more)(struct exchange *x);
 };
@@ -128,6 +130,7 @@ struct exchange {
      * never reaches handlers_run. Without takes_body the door discards the body. */
     bool takes_body;
     unsigned char *sink;
+    int64_t sink_offset; /* of the sink's first byte in the body: it may be a window */
     int64_t sink_bytes, body_bytes;
 
     /* When the whole request must be answered; the door sets arrived + the configured timeout,
@@ -137,10 +140,14 @@ struct exchange {
     /* Set by handlers. */
     const struct handlers_route *route; /* NULL: none matched */
     void *state;                        /* the handler's own */
-    bool answered;                      /* set by exchange_answer */
-    bool streams;                       /* and the answer is a stream */
-    struct exchange_work work;          /* zeroed by the door */
-    uint64_t body_done_ns;              /* set by the door: the body was complete */
+    void (*drop)(struct exchange *x);   /* gives x->state up; NULL: the route's does */
+    /* The deadline has passed, or the service begins to drain, and what is awaited may be left:
+     * the handler answers soon. NULL: a deadline is one. */
+    void (*late)(struct exchange *x);
+    bool answered;             /* set by exchange_answer */
+    bool streams;              /* and the answer is a stream */
+    struct exchange_work work; /* zeroed by the door */
+    uint64_t body_done_ns;     /* set by the door: the body was complete */
     /* Set by the door: the client has closed its sending side. It may have left, or wait for the
      * answer. A dry stream is read again when this becomes true: a piece that is sent shows whether
      * anyone is there. */

@@ -223,8 +223,12 @@ static void drop_state(struct exchange *x)
 {
     if (x->state == NULL)
         return;
-    x->route->drop(x);
+    if (x->drop != NULL)
+        x->drop(x);
+    else
+        x->route->drop(x);
     assert(x->state == NULL);
+    x->late = NULL;
 }
 
 /* How long x was given, and what gives it longer. */
@@ -254,6 +258,10 @@ void handlers_expired(struct exchange *x, enum handlers_late what)
     char detail[192];
     if (x->answered)
         return;
+    if (what == HANDLERS_LATE_ANSWER && x->late != NULL) {
+        x->late(x);
+        return;
+    }
     drop_state(x);
     metric_add(x->handlers->cancelled_timeout, 1);
     switch (what) {
@@ -270,6 +278,12 @@ void handlers_expired(struct exchange *x, enum handlers_late what)
         handlers__fail_with(x, ERROR_TIMEOUT, detail);
         break;
     }
+}
+
+void handlers_hasten(struct exchange *x)
+{
+    if (!x->answered && x->late != NULL)
+        x->late(x);
 }
 
 void handlers_tick(struct handlers *handlers, struct mailbox *mailbox, uint64_t now_ns)

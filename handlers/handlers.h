@@ -16,11 +16,13 @@
 #include "base/metric.h"
 #include "base/workers.h"
 #include "handlers/exchange.h"
+#include "queue/jobs/jobs.h"
 #include "queue/queue.h"
 
 /* May change at any time. */
 struct handlers_limits {
     _Atomic int64_t body_max_bytes;     /* request body, inflated too */
+    _Atomic int64_t job_max_bytes;      /* of one that is written to the spool as it comes */
     _Atomic int64_t streams_max;        /* streams of events that have not ended */
     _Atomic int64_t compress_min_bytes; /* answers below are never compressed */
     _Atomic int compress_level;         /* zlib 1..9 */
@@ -33,6 +35,7 @@ struct handlers_services {
     struct queue *queue;
     struct arena *arena;
     struct workers *pool;
+    struct jobs *jobs; /* NULL: none are taken */
     struct metric_registry *metrics;
     const char *version;
     bool tls, tokens; /* what a client needs, as the status page has it */
@@ -58,6 +61,8 @@ enum handlers_late {
 };
 /* A deadline passed unanswered; drops the work. */
 void handlers_expired(struct exchange *x, enum handlers_late what);
+/* The service begins to drain: what x waits for may be left. */
+void handlers_hasten(struct exchange *x);
 /* Work of a loop that is due by the clock: what its streams have to say. To be called on each
  * loop's thread, every 100 ms at least; mailbox: the loop's. */
 void handlers_tick(struct handlers *handlers, struct mailbox *mailbox, uint64_t now_ns);

@@ -64,6 +64,7 @@ struct handlers {
     struct metric_series *rejected[ERROR_COUNT]; /* NULL: refuses no request */
     struct metric_series *cancelled_timeout;
     _Atomic uint64_t logged; /* errors.c: a second << 8 | the lines logged in it */
+    _Atomic int uploads;     /* bodies that are being written to the spool */
     struct process_stats *process_stats;
     struct metric_series *arena_used, *arena_free, *memory_waiting, *ready;
     struct metric_series *streams_gauge;
@@ -92,7 +93,7 @@ enum handlers__place {
 
 /* One row of the table of routes. */
 struct handlers_route {
-    const char *pattern; /* "{model}" and "{version}" each take one segment */
+    const char *pattern; /* "{model}", "{version}" and "{id}" each take one segment */
     unsigned verbs;      /* bits 1 << enum exchange_verb */
     unsigned roles; /* of enum client_role, one of which is needed; 0: no client need be known */
     enum handlers__place place;
@@ -103,8 +104,8 @@ struct handlers_route {
 
 /* What stood in the pattern's braces: pointers into the path. */
 struct handlers__path {
-    const char *model, *version; /* NULL: not in the pattern */
-    size_t model_length, version_length;
+    const char *model, *version, *id; /* NULL: not in the pattern */
+    size_t model_length, version_length, id_length;
 };
 
 /* The row for the path; NULL when there is none for this listener. */
@@ -135,6 +136,8 @@ void handlers__reply_document(struct exchange *x, const char *content_type, stru
 /* Answers with the error in the format of the path and counts it. */
 void handlers__fail(struct exchange *x, const struct failure *failure);
 void handlers__fail_with(struct exchange *x, enum error code, const char *detail);
+/* The same for what went wrong when a job was computed: no request is refused. */
+void handlers__report(struct exchange *x, const struct failure *failure);
 void handlers__count_refusal(const struct exchange *x, enum error code);
 /* 405 with Allow. */
 void handlers__fail_verb(struct exchange *x, const struct handlers_route *route);

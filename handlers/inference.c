@@ -10,18 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
+#include "handlers/fetch.h"
+#include "handlers/posting.h"
+#include "handlers/upload.h"
 
-#define IDLE_MAX 256 /* objects a shard keeps */
+#define IDLE_MAX 256           /* objects a shard keeps */
+#define FETCH_SLACK (16 << 10) /* for what alignment takes of a result's memory */
 
 #define TO(state) (1u << INFERENCE_##state)
 
 /* The allowed moves. */
 static const unsigned moves[INFERENCE_STATES] = {
-    [INFERENCE_FREE] = TO(RECEIVING),
-    [INFERENCE_RECEIVING] = TO(INFLATING) | TO(DECODING) | TO(ABANDONED) | TO(FREE),
-    [INFERENCE_INFLATING] = TO(QUEUED) | TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
-    [INFERENCE_DECODING] = TO(QUEUED) | TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
+    [INFERENCE_FREE] = TO(RECEIVING) | TO(LOADING),
+    [INFERENCE_RECEIVING] = TO(INFLATING) | TO(DECODING) | TO(ACCEPTING) | TO(ABANDONED) | TO(FREE),
+    [INFERENCE_INFLATING] =
+        TO(QUEUED) | TO(ACCEPTING) | TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
+    [INFERENCE_DECODING] =
+        TO(QUEUED) | TO(ACCEPTING) | TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
+    [INFERENCE_ACCEPTING] = TO(ABANDONED) | TO(FREE),
+    [INFERENCE_LOADING] = TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
     [INFERENCE_QUEUED] = TO(ENCODING) | TO(DEFLATING) | TO(ABANDONED) | TO(FREE),
     [INFERENCE_ENCODING] = TO(ANSWERED) | TO(ABANDONED) | TO(FREE),
     [INFERENCE_DEFLATING] = TO(ANSWERED) | TO(ABANDONED) | TO(FREE),
@@ -107,27 +116,54 @@ void handlers__inference_release(struct inference *inference)
 {
     assert(!inference->busy && inference->x == NULL);
     handlers__inference_move(inference, INFERENCE_FREE);
+    handlers__posting_free(&inference->posting);
+    handlers__fetch_free(&inference->fetch);
     handlers__item_close(inference->item);
     give_object_back(inference);
 }
 
 /* ---- The head ---- */
 
-static enum error read_head(struct exchange *x, const struct inference_kind *kind,
-                            struct item_head *head, struct failure *failure)
+static enum error check_length(int64_t bytes, int64_t max, const char *option,
+                               struct failure *failure)
 {
-    int64_t max = x->handlers->services->limits.body_max_bytes;
-    if (x->content_length < 0)
+    if (bytes <= max)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_TOO_LARGE,
+                       "The body has %lld bytes; at most %lld are taken (%s).", (long long)bytes,
+                       (long long)max, option);
+}
+
+/* *posting: see handlers__posting_open; streams: the body is no item's. */
+static enum error read_head(struct exchange *x, const struct inference_kind *kind,
+                            struct item_head *head, struct posting **posting, bool *streams,
+                            struct failure *failure)
+{
+    const struct handlers_limits *limits = &x->handlers->services->limits;
+    int64_t bytes = x->content_length;
+    if (bytes < 0)
         return failure_set(failure, ERROR_LENGTH_REQUIRED,
                            "Send the body with a Content-Length field.");
-    if (x->content_length > max)
-        return failure_set(failure, ERROR_TOO_LARGE,
-                           "The body has %lld bytes; at most %lld are taken (--request-max).",
-                           (long long)x->content_length, (long long)max);
-    head->body_bytes = x->content_length;
-    enum error error =
-        proto_coding_parse(exchange_header(x, "Content-Encoding"), &head->coding, failure);
-    return error != ERROR_NONE ? error : kind->read_head(x, head, failure);
+    head->body_bytes = bytes;
+    enum error error = ERROR_NONE;
+    if (kind->has_jobs)
+        error = handlers__posting_open(x, posting, failure);
+    head->later = *posting != NULL;
+    if (error == ERROR_NONE && !head->later)
+        error = check_length(bytes, limits->body_max_bytes, "--request-max", failure);
+    if (error == ERROR_NONE)
+        error = proto_coding_parse(exchange_header(x, "Content-Encoding"), &head->coding, failure);
+    if (error == ERROR_NONE)
+        error = kind->read_head(x, head, failure);
+    if (error != ERROR_NONE || !head->later)
+        return error;
+    *streams = handlers__posting_streams(x, head);
+    if (*streams)
+        return check_length(bytes, limits->job_max_bytes, "--job-request-max", failure);
+    return check_length(bytes, limits->body_max_bytes,
+                        "--request-max; an .npy as long as that, uncompressed, of its own "
+                        "Content-Type and with Prefer: respond-async, is written to the disk",
+                        failure);
 }
 
 static void on_room(void *context);
@@ -161,9 +197,10 @@ static void show_sink(struct inference *inference)
     x->sink = handlers__item_body(inference->item, &x->sink_bytes);
 }
 
-/* Makes the inference of an exchange, and its sink if the body is small. */
+/* Makes an inference of an exchange, in a state that follows FREE. */
 static enum error create(struct exchange *x, const struct inference_kind *kind,
-                         const struct item_head *head, struct failure *failure)
+                         const struct item_head *head, enum inference_state state,
+                         struct failure *failure)
 {
     struct handlers *handlers = x->handlers;
     struct handlers__shard *shard = handlers__shard_of(handlers, x->mailbox);
@@ -180,13 +217,40 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
     inference->mailbox = x->mailbox;
     inference->kind = kind;
     inference->arrived_ns = x->arrived_ns;
-    inference->stats = stats_of(handlers, shard, head->method);
-    handlers__inference_move(inference, INFERENCE_RECEIVING);
+    handlers__inference_move(inference, state);
     inference->x = x;
     x->state = inference;
-    x->takes_body = true;
-    show_sink(inference);
+    x->drop = handlers__inference_drop;
     return ERROR_NONE;
+}
+
+/* Takes the posting, if there is one. The exchange has its sink, if the body is small. */
+static enum error receive(struct exchange *x, const struct inference_kind *kind,
+                          struct item_head *head, struct posting *posting, bool streams,
+                          struct failure *failure)
+{
+    if (streams)
+        head->body_bytes = 0;
+    enum error error = create(x, kind, head, INFERENCE_RECEIVING, failure);
+    if (error != ERROR_NONE) {
+        handlers__posting_free(&posting);
+        return error;
+    }
+    struct inference *inference = x->state;
+    inference->posting = posting;
+    if (posting != NULL)
+        posting->inference = inference;
+    if (posting == NULL)
+        inference->stats = stats_of(inference->handlers, inference->shard, head->method);
+    x->takes_body = true;
+    if (!streams) {
+        show_sink(inference);
+        return ERROR_NONE;
+    }
+    error = handlers__upload_begin(inference, failure);
+    if (error != ERROR_NONE)
+        handlers__inference_drop(x);
+    return error;
 }
 
 /* Admission runs even if the head is invalid: a client over its quota gets 429, not 400. */
@@ -215,11 +279,16 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
     struct handlers *handlers = x->handlers;
     struct item_head head = {.method = method, .format = PROTO_FORMAT_UNKNOWN, .json_bytes = -1};
     struct failure failure;
-    enum error error = read_head(x, kind, &head, &failure);
-    if (error != ERROR_NONE)
+    struct posting *posting = NULL;
+    bool streams = false;
+    enum error error = read_head(x, kind, &head, &posting, &streams, &failure);
+    if (error == ERROR_NONE) {
+        if (receive(x, kind, &head, posting, streams, &failure) == ERROR_NONE)
+            return;
+    } else {
+        handlers__posting_free(&posting);
         try_to_enter(x, &failure);
-    else if (create(x, kind, &head, &failure) == ERROR_NONE)
-        return;
+    }
     count_failure(stats_of(handlers, handlers__shard_of(handlers, x->mailbox), head.method),
                   x->arrived_ns);
     handlers__fail(x, &failure);
@@ -227,20 +296,25 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
 
 /* ---- The body ---- */
 
-/* Decodes once all the memory is there that the request is likely to need. */
+/* Decodes or loads once all the memory is there that the request is likely to need. */
 static void run_when_whole(struct inference *inference)
 {
     inference->busy = true; /* if it waits: until on_room's message has come */
     if (!handlers__item_make_whole(inference->item))
         return;
     inference->busy = false;
-    handlers__inference_decode(inference);
+    if (inference->fetch != NULL)
+        handlers__fetch_load(inference);
+    else
+        handlers__inference_decode(inference);
 }
 
 bool handlers__inference_make_room(struct exchange *x, int64_t bytes)
 {
     struct inference *inference = x->state;
     assert(inference->state == INFERENCE_RECEIVING && !inference->busy);
+    if (inference->posting != NULL && inference->posting->upload != NULL)
+        return handlers__upload_make_room(inference, bytes);
     inference->room_bytes = bytes;
     inference->busy = true;
     if (!handlers__item_make_room(inference->item, bytes))
@@ -272,9 +346,49 @@ void handlers__inference_run(struct exchange *x)
 {
     struct inference *inference = x->state;
     assert(inference->state == INFERENCE_RECEIVING && inference->x == x);
+    if (inference->posting != NULL && inference->posting->upload != NULL) {
+        handlers__upload_run(inference);
+        return;
+    }
     handlers__item_receive(inference->item, x->body_bytes);
     inference->received = true;
     inference->decoding_ns = x->body_done_ns != 0 ? x->body_done_ns : clock_now_ns();
+    run_when_whole(inference);
+}
+
+/* ---- Results of jobs ---- */
+
+/* Memory for the outputs that are to be loaded, and for the answer's text. */
+static int64_t fetch_bytes(const struct fetch *fetch)
+{
+    int64_t outputs = fetch->from_file ? 0 : fetch->job.task.result_bytes;
+    int64_t per_matrix = fetch->from_file ? fetch->job.task.batch : 0;
+    int64_t text = proto_answer_bound(&fetch->request), total = INT64_MAX;
+    if (text < 0 || !checked_mul(per_matrix, METHOD_OUTPUTS_MAX * 8, &per_matrix) ||
+        !checked_add(outputs, per_matrix, &total) || !checked_add(total, text, &total) ||
+        !checked_add(total, FETCH_SLACK, &total))
+        return INT64_MAX - FETCH_SLACK;
+    return total;
+}
+
+void handlers__inference_fetch(struct exchange *x, struct fetch *fetch)
+{
+    struct failure failure;
+    struct item_head head = {.format = PROTO_FORMAT_NPY,
+                             .json_bytes = -1,
+                             .later = true,
+                             .more_bytes = fetch_bytes(fetch)};
+    if (create(x, &handlers__v1_kind, &head, INFERENCE_LOADING, &failure) != ERROR_NONE) {
+        handlers__fetch_free(&fetch);
+        handlers__fail(x, &failure);
+        return;
+    }
+    struct inference *inference = x->state;
+    inference->fetch = fetch;
+    fetch->inference = inference;
+    handlers__item_receive(inference->item, 0);
+    inference->received = true;
+    inference->decoding_ns = clock_now_ns();
     run_when_whole(inference);
 }
 
@@ -291,7 +405,8 @@ enum error handlers__inference_to_pool(struct inference *inference, enum inferen
         inference->busy = false;
         return error;
     }
-    handlers__inference_move(inference, state);
+    if (state != inference->state)
+        handlers__inference_move(inference, state);
     return ERROR_NONE;
 }
 
@@ -320,7 +435,9 @@ struct exchange *handlers__inference_detach(struct inference *inference)
     x->state = NULL;
     x->sink = NULL; /* the body's slot may be another request's from now on */
     x->sink_bytes = 0;
+    x->sink_offset = 0;
     x->takes_body = false;
+    x->drop = NULL;
     return x;
 }
 
@@ -343,7 +460,10 @@ void handlers__inference_drop(struct exchange *x)
         return;
     }
     bool queued = inference->state == INFERENCE_QUEUED;
-    if (inference->state == INFERENCE_RECEIVING && handlers__item_stop_waiting(inference->item)) {
+    bool may_wait =
+        inference->state == INFERENCE_RECEIVING ||
+        (inference->state == INFERENCE_LOADING && !handlers__fetch_is_under_way(inference->fetch));
+    if (may_wait && handlers__item_stop_waiting(inference->item)) {
         inference->busy = false;
         handlers__inference_release(inference);
         return;

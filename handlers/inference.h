@@ -3,6 +3,8 @@
  *                 RECEIVING          the body arrives in an arena slot, or waits for memory
  *          INFLATING | DECODING      in the pool, or on the loop when it is short
  *                  QUEUED            the queue holds the item
+ *                 ACCEPTING          or it becomes a job: posting.h
+ *                 LOADING            a job's result becomes the item: fetch.h
  *          ENCODING | DEFLATING      in the pool, or on the loop when it is short
  *                 ANSWERED           the reply's segments are lent to the door
  *                   FREE             memory returned, the queue's count left, object idle
@@ -39,6 +41,8 @@ enum inference_state {
     INFERENCE_INFLATING,
     INFERENCE_DECODING,
     INFERENCE_QUEUED,
+    INFERENCE_ACCEPTING,
+    INFERENCE_LOADING,
     INFERENCE_ENCODING,
     INFERENCE_DEFLATING,
     INFERENCE_ANSWERED,
@@ -48,6 +52,7 @@ enum inference_state {
 
 /* Where /v1 and /v2 differ. All but refuses run on the loop. */
 struct inference_kind {
+    bool has_jobs; /* Prefer: respond-async makes one */
     /* Reads the fields of the head that are not common to both: body_bytes and coding are set. */
     enum error (*read_head)(struct exchange *x, struct item_head *head, struct failure *failure);
     /* Reads options that are not in the body, once that is decoded. */
@@ -58,6 +63,9 @@ struct inference_kind {
     void (*answer)(struct inference *inference);
 };
 
+struct posting;
+struct fetch;
+
 struct inference {
     struct message message;
     struct workers_task task;
@@ -65,7 +73,9 @@ struct inference {
     struct item *item;      /* lives as long as the object; EMPTY in idle ones */
     struct handlers *handlers;
     struct handlers__shard *shard;
-    struct stats_cell *stats; /* NULL until the method is known */
+    struct stats_cell *stats; /* NULL until the method is known, and for what a job computed */
+    struct posting *posting;  /* NULL: it is to be answered, not to become a job */
+    struct fetch *fetch;      /* NULL: it does not come from a job */
     struct exchange *x;       /* NULL: has ended */
     struct mailbox *mailbox;  /* of the loop that owns it */
     const struct inference_kind *kind;
@@ -93,11 +103,15 @@ static inline struct inference *inference_of_task(struct workers_task *task)
     return (struct inference *)((char *)task - offsetof(struct inference, task));
 }
 
+extern const struct inference_kind handlers__v1_kind; /* v1.c */
+
 /* ---- inference.c: birth, moves, hand-overs, death ---- */
 
 void handlers__inference_begin(struct exchange *x, const struct inference_kind *kind,
                                const struct method *method);
 void handlers__inference_run(struct exchange *x);
+/* Answers with the result of a job; takes fetch. */
+void handlers__inference_fetch(struct exchange *x, struct fetch *fetch);
 /* See handlers_make_room. */
 bool handlers__inference_make_room(struct exchange *x, int64_t bytes);
 /* The exchange gives its inference up: ended, expired or refused by the door. */
@@ -124,6 +138,11 @@ void handlers__inference_release(struct inference *inference);
 
 /* Decodes and submits, or answers at once. */
 void handlers__inference_decode(struct inference *inference);
+/* The options outside the body, the limits; what the outputs or the job need. */
+ERROR_MUST_CHECK enum error handlers__inference_admit(struct inference *inference,
+                                                      struct failure *failure);
+/* Encodes the outputs of an item that is DONE, and answers. */
+void handlers__inference_encode(struct inference *inference);
 /* For kind->answer: adds the body and its fields to the reply and sends it. */
 void handlers__inference_send(struct inference *inference, struct exchange_reply *reply);
 /* For kind->answer: sends another document instead, and counts a failure; takes the text. */

@@ -11,9 +11,9 @@
 #include <assert.h>
 #include "base/clock.h"
 #include "base/number.h"
+#include "handlers/fetch.h"
 #include "handlers/inference.h"
-
-static void encode_on_loop_or_in_pool(struct inference *inference);
+#include "handlers/posting.h"
 
 /* ---- Decoding ---- */
 
@@ -31,15 +31,18 @@ static void set_deadline(struct inference *inference)
     x->door->deadline_moved(x);
 }
 
-/* The options outside the body, the limits, the outputs' memory. */
-static enum error admit(struct inference *inference, struct failure *failure)
+enum error handlers__inference_admit(struct inference *inference, struct failure *failure)
 {
     struct handlers *handlers = inference->handlers;
     const struct proto_request *request = handlers__item_request(inference->item);
+    enum error error = inference->kind->decoded(inference, failure);
+    if (inference->posting != NULL && (request->batch == 0 || request->n == 0))
+        handlers__posting_free(&inference->posting); /* nothing is to be computed later */
+    if (inference->posting != NULL)
+        return error != ERROR_NONE ? error : handlers__posting_fit(inference, failure);
     if (inference->stats == NULL)
         inference->stats = handlers__stats_cell(handlers, inference->shard,
                                                 handlers__model_of(handlers, request->method));
-    enum error error = inference->kind->decoded(inference, failure);
     if (error != ERROR_NONE)
         return error;
     set_deadline(inference);
@@ -57,7 +60,7 @@ static void on_computed(struct message *message)
     if (handlers__item_failure(inference->item, &inference->failure) != ERROR_NONE)
         handlers__inference_refuse(inference, &inference->failure);
     else
-        encode_on_loop_or_in_pool(inference);
+        handlers__inference_encode(inference);
 }
 
 static struct message *completion_of(struct queue_item *done)
@@ -99,9 +102,13 @@ static void decoded(struct inference *inference)
 {
     enum error error = inference->status;
     if (error == ERROR_NONE)
-        error = admit(inference, &inference->failure);
+        error = handlers__inference_admit(inference, &inference->failure);
     if (error != ERROR_NONE) {
         handlers__inference_refuse(inference, &inference->failure);
+        return;
+    }
+    if (inference->posting != NULL) {
+        handlers__posting_start(inference);
         return;
     }
     if (handlers__item_needs_engine(inference->item)) {
@@ -109,7 +116,7 @@ static void decoded(struct inference *inference)
         return;
     }
     handlers__item_fill_empty(inference->item);
-    encode_on_loop_or_in_pool(inference);
+    handlers__inference_encode(inference);
 }
 
 static void on_decoded(struct message *message)
@@ -119,19 +126,32 @@ static void on_decoded(struct message *message)
         decoded(inference);
 }
 
+/* Any thread. */
+static enum error decode(struct inference *inference)
+{
+    if (inference->posting != NULL) {
+        enum error error = handlers__posting_digest_body(inference->posting, &inference->failure);
+        if (error != ERROR_NONE)
+            return error;
+    }
+    return handlers__item_decode(inference->item, &inference->failure);
+}
+
 static void decode_in_pool(struct workers_task *task)
 {
     struct inference *inference = inference_of_task(task);
-    inference->status = handlers__item_decode(inference->item, &inference->failure);
+    inference->status = decode(inference);
     handlers__inference_post(inference, on_decoded);
 }
 
 void handlers__inference_decode(struct inference *inference)
 {
     struct item *item = inference->item;
-    if (!handlers__item_decode_is_long(item)) {
+    bool digest_is_long =
+        inference->posting != NULL && handlers__posting_digest_is_long(inference->posting);
+    if (!digest_is_long && !handlers__item_decode_is_long(item)) {
         handlers__inference_move(inference, INFERENCE_DECODING);
-        inference->status = handlers__item_decode(item, &inference->failure);
+        inference->status = decode(inference);
         decoded(inference);
         return;
     }
@@ -158,8 +178,17 @@ static enum error encode(struct inference *inference)
         handlers__survey_make(request, outputs, &inference->survey);
         inference->refused = inference->kind->refuses(request, &inference->survey);
     }
+    const struct fetch *fetch = inference->fetch;
+    if (!inference->refused && fetch != NULL && fetch->job.state == JOB_FAILED)
+        return failure_set(&inference->failure, ERROR_INTERNAL,
+                           "The job failed, and its outputs do not say why.");
     if (inference->refused)
         return ERROR_NONE;
+    if (fetch != NULL && fetch->from_file) {
+        handlers__fetch_encode(inference->fetch, &inference->answer.body);
+        inference->answer.coding = PROTO_CODING_IDENTITY;
+        return ERROR_NONE;
+    }
     return handlers__answer_encode(item, &inference->compression, &inference->answer,
                                    &inference->failure);
 }
@@ -191,11 +220,14 @@ static void encoded(struct inference *inference)
         handlers__inference_refuse(inference, &inference->failure);
         return;
     }
-    handlers__stats_inversions(inference->stats, handlers__item_request(inference->item)->precision,
-                               inference->survey.infos);
-    handlers__stats_accuracy(inference->stats, &inference->survey);
     struct queue_account *account = handlers__account(inference->x);
-    if (account != NULL)
+    if (inference->fetch == NULL) { /* else they were counted when the job was computed */
+        handlers__stats_inversions(inference->stats,
+                                   handlers__item_request(inference->item)->precision,
+                                   inference->survey.infos);
+        handlers__stats_accuracy(inference->stats, &inference->survey);
+    }
+    if (inference->fetch == NULL && account != NULL)
         queue_account_inverted(account, handlers__item_request(inference->item)->batch);
     inference->kind->answer(inference);
 }
@@ -214,7 +246,7 @@ static void encode_in_pool(struct workers_task *task)
     handlers__inference_post(inference, on_encoded);
 }
 
-static void encode_on_loop_or_in_pool(struct inference *inference)
+void handlers__inference_encode(struct inference *inference)
 {
     const struct handlers_limits *limits = &inference->handlers->services->limits;
     struct answer_compression *compression = &inference->compression;
@@ -222,7 +254,10 @@ static void encode_on_loop_or_in_pool(struct inference *inference)
     compression->level = limits->compress_level;
     compression->min_bytes = limits->compress_min_bytes;
     compression->coding = PROTO_CODING_IDENTITY;
-    if (handlers__item_answer_max_bytes(inference->item) >= limits->compress_min_bytes)
+    /* A result that is taken from its file, or in ranges, goes out as it is. */
+    bool is_whole = inference->fetch == NULL || (!inference->fetch->from_file &&
+                                                 exchange_header(inference->x, "Range") == NULL);
+    if (is_whole && handlers__item_answer_max_bytes(inference->item) >= limits->compress_min_bytes)
         compression->coding =
             proto_coding_accepted(exchange_header(inference->x, "Accept-Encoding"));
     const bool compresses = compression->coding != PROTO_CODING_IDENTITY;
@@ -248,6 +283,8 @@ static void encode_on_loop_or_in_pool(struct inference *inference)
 
 static void count_success(struct inference *inference)
 {
+    if (inference->fetch != NULL)
+        return;
     const struct queue_item *item = handlers__item_result(inference->item);
     uint64_t now_ns = clock_now_ns();
     uint64_t decoded_ns = item->queued_ns != 0 ? item->queued_ns : inference->encoding_ns;
@@ -285,6 +322,9 @@ void handlers__inference_send(struct inference *inference, struct exchange_reply
     handlers__reply_field(reply, "Vary", "Accept-Encoding");
     for (int i = 0; i < answer->segment_count; i++)
         handlers__reply_segment(reply, answer->segments[i].iov_base, answer->segments[i].iov_len);
+    if (inference->fetch != NULL)
+        handlers__fetch_finish(inference->fetch, reply,
+                               inference->answer.coding == PROTO_CODING_IDENTITY);
     reply->release = release_reply;
     reply->context = inference;
     count_success(inference);
@@ -296,7 +336,10 @@ void handlers__inference_send_text(struct inference *inference, struct exchange_
                                    const char *content_type, struct text *text)
 {
     uint64_t now_ns = clock_now_ns();
-    handlers__stats_failure(inference->stats, between(inference->arrived_ns, now_ns));
+    if (inference->fetch != NULL)
+        handlers__fetch_finish(inference->fetch, reply, false);
+    else
+        handlers__stats_failure(inference->stats, between(inference->arrived_ns, now_ns));
     handlers__reply_text(handlers__inference_detach(inference), reply, content_type, text);
     handlers__inference_release(inference);
 }

@@ -9,10 +9,12 @@
 
 #include "handlers/handlers_private.h"
 #include "handlers/inference.h"
+#include "handlers/job_pages.h"
 #include "handlers/stream.h"
 
 #define GET (1u << EXCHANGE_GET)
 #define POST (1u << EXCHANGE_POST)
+#define DELETE (1u << EXCHANGE_DELETE)
 #define WORK HANDLERS_PLACE_WORK
 #define OPERATIONS HANDLERS_PLACE_OPERATIONS
 #define BOTH HANDLERS_PLACE_BOTH
@@ -36,6 +38,11 @@ static const struct handlers_route routes[] = {
     {"/v2/models/{model}/infer", INFER},
     {VERSIONS "/infer", INFER},
     {"/v1/invert", INVERT},
+    {"/v1/jobs", PAGE(CLIENT_JOBS, WORK, handlers__jobs_list)},
+    {"/v1/jobs/{id}", GET | DELETE, CLIENT_JOBS, WORK, NULL, handlers__job_page, NULL},
+    {"/v1/jobs/{id}/result", PAGE(CLIENT_JOBS, WORK, handlers__job_result)},
+    {"/v1/jobs/{id}/events", GET, CLIENT_JOBS, WORK, NULL, handlers__job_events,
+     handlers__stream_drop},
     {"/v1/methods", PAGE(ANY, WORK, handlers__v1_methods)},
     {"/v1/status", PAGE(CLIENT_METRICS, WORK, handlers__status)},
     {"/v1/events", GET, CLIENT_METRICS, WORK, NULL, handlers__events, handlers__stream_drop},
@@ -86,6 +93,9 @@ bool handlers__route_match(const char *pattern, const char *path, struct handler
         if (pattern[1] == 'm') {
             found->model = path;
             found->model_length = length;
+        } else if (pattern[1] == 'i') {
+            found->id = path;
+            found->id_length = length;
         } else {
             found->version = path;
             found->version_length = length;

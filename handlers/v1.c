@@ -230,12 +230,15 @@ static void answer(struct inference *inference)
         handlers__inference_send(inference, &reply);
 }
 
-static const struct inference_kind invert_kind = {
-    .read_head = read_head, .decoded = decoded, .refuses = refuses, .answer = answer};
+const struct inference_kind handlers__v1_kind = {.has_jobs = true,
+                                                 .read_head = read_head,
+                                                 .decoded = decoded,
+                                                 .refuses = refuses,
+                                                 .answer = answer};
 
 void handlers__v1_invert_begin(struct exchange *x)
 {
-    handlers__inference_begin(x, &invert_kind, NULL);
+    handlers__inference_begin(x, &handlers__v1_kind, NULL);
 }
 
 void handlers__v1_methods(struct exchange *x)

@@ -76,6 +76,7 @@ struct handlers_limits config_handlers_limits(const struct config *config)
 {
     return (struct handlers_limits){
         .body_max_bytes = config->request_max_bytes,
+        .job_max_bytes = config->job_request_max_bytes,
         .streams_max = config->streams_max,
         .compress_min_bytes = config->compress_min_bytes,
         .compress_level = (int)config->compress_level,

@@ -22,6 +22,7 @@
 #include "base/confine.h"
 #include "base/log.h"
 #include "base/workers.h"
+#include "handlers/judge.h"
 #include "queue/account.h"
 #include "server/config.h"
 #include "server/data.h"
@@ -227,6 +228,7 @@ static enum error make_handlers(struct daemon *daemon, struct failure *failure)
     services->queue = daemon->queue;
     services->arena = daemon->arena;
     services->pool = daemon->pool;
+    services->jobs = daemon->jobs;
     services->metrics = daemon->metrics;
     services->version = INVERTD_VERSION;
     services->tls = config->tls_cert != NULL;
@@ -235,7 +237,7 @@ static enum error make_handlers(struct daemon *daemon, struct failure *failure)
     enum error error = handlers_create(services, &daemon->handlers, failure);
     if (error != ERROR_NONE || daemon->jobs == NULL)
         return error;
-    return jobs_start(daemon->jobs, NULL, NULL, failure);
+    return jobs_start(daemon->jobs, handlers_judge, daemon->handlers, failure);
 }
 
 static enum error make_services(struct daemon *daemon, struct failure *failure)

@@ -41,6 +41,7 @@ static void apply(struct reload *reload, const struct config *fresh)
     struct handlers_limits handlers = config_handlers_limits(fresh),
                            *own = &options->services->limits;
     own->body_max_bytes = handlers.body_max_bytes;
+    own->job_max_bytes = handlers.job_max_bytes;
     own->compress_min_bytes = handlers.compress_min_bytes;
     own->compress_level = handlers.compress_level;
     own->streams_max = handlers.streams_max;

@@ -94,9 +94,8 @@ static enum error inflate_and_decode(struct item *item, struct failure *failure)
     if (head->format == PROTO_FORMAT_UNKNOWN)
         head->format = proto_sniff(body, length);
     /* Only /v1 JSON can name a method itself. */
-    const struct method *method = head->method;
-    if (method == NULL && head->format != PROTO_FORMAT_JSON)
-        method = source->method_default;
+    const struct method *method =
+        head->format == PROTO_FORMAT_JSON ? head->method : handlers__item_method(item);
     proto_request_init(&item->request, head->format, method);
     item->request.inflated_max = source->inflated_max_bytes;
     return decode_format(item, body, length, failure);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,11 +73,11 @@ static bool is_binary(const struct item_head *head)
            head->format == PROTO_FORMAT_RAW || head->format == PROTO_FORMAT_NPY;
 }
 
-/* How much to take behind the body; 0 when its outputs cannot be guessed. */
+/* How much to take behind the body; 0 when its outputs cannot be guessed, or are not its own. */
 static int64_t answer_guess(const struct item_head *head)
 {
-    if (!is_binary(head) || head->coding != PROTO_CODING_IDENTITY)
-        return 0;
+    if (!is_binary(head) || head->coding != PROTO_CODING_IDENTITY || head->later)
+        return head->more_bytes;
     int64_t tensors = head->body_bytes - (head->json_bytes > 0 ? head->json_bytes : 0);
     return tensors + tensors / 16 + ANSWER_SLACK;
 }
@@ -87,7 +88,8 @@ static int64_t expected_bytes(const struct item_head *head)
 {
     static const int text_factor = 5, coded_text_factor = 16, coded_factor = 6, binary_factor = 2;
     bool coded = head->coding != PROTO_CODING_IDENTITY;
-    int factor = is_binary(head) ? (coded ? coded_factor : binary_factor)
+    int binary = head->later ? 1 : binary_factor;
+    int factor = is_binary(head) ? (coded ? coded_factor : binary)
                                  : (coded ? coded_text_factor : text_factor);
     return head->body_bytes * factor; /* at most request-max: it cannot overflow */
 }
@@ -166,6 +168,26 @@ bool handlers__item_make_whole(struct item *item)
     if (head->format == PROTO_FORMAT_UNKNOWN && head->coding == PROTO_CODING_IDENTITY)
         head->format = proto_sniff(item->body, item->body_bytes);
     return true;
+}
+
+const unsigned char *handlers__item_received(const struct item *item, int64_t *bytes)
+{
+    assert(item->state == ITEM_RECEIVED);
+    *bytes = item->body_bytes;
+    return item->body;
+}
+
+const struct method *handlers__item_method(const struct item *item)
+{
+    return item->head.method != NULL ? item->head.method : item->source.method_default;
+}
+
+void handlers__item_adopt(struct item *item, const struct proto_request *request)
+{
+    if (item->state == ITEM_RECEIVING)
+        handlers__item_receive(item, 0);
+    item->request = *request;
+    handlers__item_move(item, ITEM_DECODED);
 }
 
 bool handlers__item_stop_waiting(struct item *item)
@@ -250,6 +272,18 @@ void handlers__item_submit(struct item *item, void (*on_done)(struct queue_item 
     item->context = context;
     handlers__item_move(item, ITEM_QUEUED);
     queue_submit(item->source.queue, queued);
+}
+
+void handlers__item_restore(struct item *item, const char *kernel, uint64_t queue_ns,
+                            uint64_t compute_ns)
+{
+    struct queue_item *queued = &item->queued;
+    snprintf(queued->kernel, sizeof queued->kernel, "%s", kernel);
+    queued->queued_ns = 1; /* 0 would say that it was never queued */
+    queued->started_ns = queued->queued_ns + queue_ns;
+    queued->finished_ns = queued->started_ns + compute_ns;
+    queued->compute_ns = compute_ns;
+    handlers__item_move(item, ITEM_DONE);
 }
 
 void *handlers__item_done(struct queue_item *done)

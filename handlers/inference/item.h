@@ -54,6 +54,8 @@ struct item_head {
     enum proto_coding coding;
     int64_t json_bytes; /* Inference-Header-Content-Length; -1: none */
     int64_t body_bytes;
+    bool later;         /* its outputs are a job's: no room for them is needed here */
+    int64_t more_bytes; /* of an item that is restored: what it is going to hold */
 };
 
 /* NULL when out of memory; EMPTY. */
@@ -81,6 +83,9 @@ ERROR_MUST_CHECK bool handlers__item_stop_waiting(struct item *item);
 unsigned char *handlers__item_body(struct item *item, int64_t *room_bytes);
 void handlers__item_receive(struct item *item, int64_t body_bytes);
 
+/* The body of an item that is RECEIVED and whole: lent until it is decoded. */
+const unsigned char *handlers__item_received(const struct item *item, int64_t *bytes);
+
 /* ---- decode.c: from bytes to tensors ---- */
 
 bool handlers__item_is_compressed(const struct item *item); /* the body */
@@ -90,11 +95,24 @@ ERROR_MUST_CHECK enum error handlers__item_decode(struct item *item, struct fail
 /* Lent until close. From DECODED on; options may be set until the outputs are taken. */
 struct proto_request *handlers__item_request(struct item *item);
 
+/* The method that the head or the source names. */
+const struct method *handlers__item_method(const struct item *item);
+/* In place of a body and its decoding: the request is known. RECEIVING -> DECODED. */
+void handlers__item_adopt(struct item *item, const struct proto_request *request);
+
 /* ---- outputs.c: memory for the answer ---- */
+
+/* The outputs that the request wants, a bit each. */
+uint32_t handlers__item_wanted(const struct proto_request *request);
+/* Checks the order against the method's limit. */
+ERROR_MUST_CHECK enum error handlers__item_check(const struct item *item, struct failure *failure);
 
 /* Checks the order against the method's limit, takes memory for the outputs that are wanted, and
  * reserves what the encoder will take. */
 ERROR_MUST_CHECK enum error handlers__item_take_outputs(struct item *item, struct failure *failure);
+/* The same without some of the outputs, a bit each, which the answer does without. */
+ERROR_MUST_CHECK enum error handlers__item_take_some_outputs(struct item *item, uint32_t left_out,
+                                                             struct failure *failure);
 int64_t handlers__item_answer_max_bytes(const struct item *item); /* outputs and their encoding */
 /* One for each of the method's, NULL for those not wanted. Lent until close. */
 void *const *handlers__item_outputs(const struct item *item);
@@ -102,6 +120,10 @@ void *const *handlers__item_outputs(const struct item *item);
 bool handlers__item_needs_engine(const struct item *item);
 /* Gives the outputs of an item that needs no engine; then it is DONE. */
 void handlers__item_fill_empty(struct item *item);
+
+/* Its outputs hold what an engine once computed. READY -> DONE. */
+void handlers__item_restore(struct item *item, const char *kernel, uint64_t queue_ns,
+                            uint64_t compute_ns);
 
 /* ---- The queue ---- */
 

@@ -65,21 +65,44 @@ enum error handlers__item_memory_failure(const struct item *item, struct failure
                            : "");
 }
 
-enum error handlers__item_take_outputs(struct item *item, struct failure *failure)
+uint32_t handlers__item_wanted(const struct proto_request *request)
+{
+    uint32_t wanted = 0;
+    for (int i = 0; i < method_output_count(request->method); i++)
+        wanted |= (uint32_t)is_wanted(request, i) << i;
+    return wanted;
+}
+
+enum error handlers__item_check(const struct item *item, struct failure *failure)
 {
     assert(item->state == ITEM_DECODED);
     const struct proto_request *request = &item->request;
+    if (request->n <= request->method->n_max)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_TOO_LARGE, "The order is %lld; this method takes up to %lld.",
+                       (long long)request->n, (long long)request->method->n_max);
+}
+
+enum error handlers__item_take_outputs(struct item *item, struct failure *failure)
+{
+    return handlers__item_take_some_outputs(item, 0, failure);
+}
+
+enum error handlers__item_take_some_outputs(struct item *item, uint32_t left_out,
+                                            struct failure *failure)
+{
+    const struct proto_request *request = &item->request;
     struct item_memory *memory = &item->memory;
-    if (request->n > request->method->n_max)
-        return failure_set(failure, ERROR_TOO_LARGE,
-                           "The order is %lld; this method takes up to %lld.",
-                           (long long)request->n, (long long)request->method->n_max);
+    enum error error = handlers__item_check(item, failure);
+    if (error != ERROR_NONE)
+        return error;
+    const uint32_t taken = handlers__item_wanted(request) & ~left_out;
     int64_t bytes[METHOD_OUTPUTS_MAX];
     int64_t total = proto_answer_bound(request);
     bool fits = checked_add(total, ANSWER_TAKES_BYTES, &total);
     int count = method_output_count(request->method);
     for (int i = 0; i < count && fits; i++) {
-        bytes[i] = handlers__item_output_bytes(request, i);
+        bytes[i] = (taken >> i & 1) != 0 ? handlers__item_output_bytes(request, i) : 0;
         fits = checked_add(total, bytes[i], &total);
     }
     if (!fits)
@@ -89,7 +112,7 @@ enum error handlers__item_take_outputs(struct item *item, struct failure *failur
         return handlers__item_memory_failure(item, failure);
     item->answer_max_bytes = total;
     for (int i = 0; i < count; i++)
-        if (is_wanted(request, i))
+        if ((taken >> i & 1) != 0)
             item->outputs[i] = handlers__memory_take(memory, bytes[i]);
     handlers__item_move(item, ITEM_READY);
     return ERROR_NONE;

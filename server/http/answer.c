@@ -19,7 +19,7 @@ static struct MHD_Response *make_body(struct http__connection *c,
                                       const struct exchange_reply *reply)
 {
     if (reply->file != NULL)
-        return http__file_response(c, reply->file);
+        return http__file_response(c, reply);
     if (reply->stream != NULL)
         return http__stream_response(c);
     if (reply->segment_count == 1)

@@ -103,7 +103,7 @@ void http__body_late(struct http__connection *c)
 static bool body_crawls(const struct http__connection *c)
 {
     const struct exchange *x = &c->x;
-    if (http__is_paused(c) || c->answered || x->sink == NULL)
+    if (http__is_paused(c) || c->answered || x->sink == NULL || x->sink_offset > 0)
         return false;
     uint64_t late_ns = c->http->now_ns - c->began_ns - GRACE_NS;
     double part = (double)late_ns / (double)(c->body_by_ns - c->began_ns);

@@ -361,6 +361,8 @@ void http_drain(struct http *http)
             http__close_soon(c);
         else if (c->phase == HTTP_WAIT && c->answered)
             http__set_deadline(c, 1); /* what it was refused for is over */
+        else if (c->phase == HTTP_WAIT)
+            handlers_hasten(&c->x);
         else if (c->phase == HTTP_DRY)
             http__stream_more(&c->x); /* that is its end */
     }

@@ -228,9 +228,9 @@ void http__close_soon(struct http__connection *c);
 
 /* ---- stream.c: answers that are a file, or of unknown length ---- */
 
-/* Takes the descriptor. NULL: out of memory. */
+/* Takes the descriptor; borrows the segments before it until release. NULL: out of memory. */
 struct MHD_Response *http__file_response(const struct http__connection *c,
-                                         const struct exchange_file *file);
+                                         const struct exchange_reply *reply);
 struct MHD_Response *http__stream_response(struct http__connection *c);
 /* Implements exchange_door.more. */
 void http__stream_more(struct exchange *x);

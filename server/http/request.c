@@ -3,6 +3,7 @@
  * Threads: one event loop's.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -60,11 +61,20 @@ static void door_deadline_moved(struct exchange *x)
         http__wait(c);
 }
 
+static void door_address(const struct exchange *x, char *text, size_t size)
+{
+    const struct http__connection *c = (const struct http__connection *)x;
+    char address[HTTP_PEER_TEXT];
+    http_peer_show(&c->peer, address);
+    snprintf(text, size, "%s", address);
+}
+
 static const struct exchange_door door = {.header = door_header,
                                           .query = door_query,
                                           .answer = http__answer,
                                           .deadline_moved = door_deadline_moved,
                                           .room_made = http__body_resume,
+                                          .address = door_address,
                                           .more = http__stream_more};
 
 /* ---- What the library calls ---- */
@@ -328,12 +338,15 @@ static enum MHD_Result take(struct http__connection *c, const char *piece, size_
     bool wanted = c->phase == HTTP_BODY && x->takes_body;
     if (wanted && bytes > x->content_length)
         return MHD_NO; /* the library ends a body at its length */
-    if (wanted && bytes > x->sink_bytes && !handlers_make_room(x, bytes)) {
-        http__body_pause(c);
-        return MHD_YES;
+    if (wanted && bytes > x->sink_offset + x->sink_bytes && !handlers_make_room(x, bytes)) {
+        if (!c->answered) {
+            http__body_pause(c);
+            return MHD_YES;
+        }
+        wanted = false; /* it was refused for what has come of it */
     }
     if (wanted)
-        memcpy(x->sink + x->body_bytes, piece, *length);
+        memcpy(x->sink + (x->body_bytes - x->sink_offset), piece, *length);
     x->body_bytes = bytes;
     http__body_came(c, *length);
     *length = 0;

@@ -1,7 +1,7 @@
 /* server/http/stream.c: answers that are a file, or of unknown length. See private.h.
  *
- * A file goes out by sendfile, and where the door speaks TLS in pieces through memory: of the
- * library's own, 4 KiB, each costs a turn of the loop.
+ * A file goes out by sendfile. Where the door speaks TLS, or segments stand before it, it goes in
+ * pieces through memory: of the library's own, 4 KiB, each costs a turn of the loop.
  *
  * A stream's source is asked for a piece whenever the one before has gone to the socket. A source
  * that has nothing lets its connection be suspended (DRY), in no epoll set of the library's, until
@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,31 +24,62 @@
 
 /* ---- Files ---- */
 
-static ssize_t on_read_file(void *context, uint64_t position, char *buffer, size_t max)
+/* A part of a file, with what stands before it. */
+struct piecewise {
+    struct exchange_file file;
+    int64_t head_bytes; /* of the segments */
+    struct iovec segments[];
+};
+
+/* What the segments have from a position on, or a part of it. */
+static ssize_t read_segments(const struct piecewise *answer, uint64_t position, char *buffer,
+                             size_t max)
 {
-    const struct exchange_file *file = context;
-    ssize_t count = pread(file->fd, buffer, max, (off_t)(file->offset + (int64_t)position));
+    int i = 0;
+    while (position >= answer->segments[i].iov_len)
+        position -= answer->segments[i++].iov_len;
+    size_t length = answer->segments[i].iov_len - (size_t)position;
+    if (length > max)
+        length = max;
+    memcpy(buffer, (const char *)answer->segments[i].iov_base + position, length);
+    return (ssize_t)length;
+}
+
+static ssize_t on_read_piece(void *context, uint64_t position, char *buffer, size_t max)
+{
+    const struct piecewise *answer = context;
+    int64_t at = (int64_t)position - answer->head_bytes;
+    if (at < 0)
+        return read_segments(answer, position, buffer, max);
+    ssize_t count = pread(answer->file.fd, buffer, max, (off_t)(answer->file.offset + at));
     return count > 0 ? count : MHD_CONTENT_READER_END_WITH_ERROR; /* 0: it became shorter */
 }
 
 static void on_close_file(void *context)
 {
-    struct exchange_file *file = context;
-    close(file->fd);
-    free(file);
+    struct piecewise *answer = context;
+    close(answer->file.fd);
+    free(answer);
 }
 
 /* NULL, and the descriptor stays open: out of memory. */
-static struct MHD_Response *piecewise(const struct exchange_file *file)
+static struct MHD_Response *make_piecewise(const struct exchange_reply *reply)
 {
-    struct exchange_file *own = malloc(sizeof *own);
-    if (own == NULL)
+    size_t count = (size_t)reply->segment_count;
+    struct piecewise *answer = malloc(sizeof *answer + count * sizeof answer->segments[0]);
+    if (answer == NULL)
         return NULL;
-    *own = *file;
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        (uint64_t)file->bytes, FILE_BLOCK_BYTES, on_read_file, own, on_close_file);
+    answer->file = *reply->file;
+    answer->head_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        answer->segments[i] = reply->segments[i];
+        answer->head_bytes += (int64_t)reply->segments[i].iov_len;
+    }
+    struct MHD_Response *response =
+        MHD_create_response_from_callback((uint64_t)(answer->head_bytes + answer->file.bytes),
+                                          FILE_BLOCK_BYTES, on_read_piece, answer, on_close_file);
     if (response == NULL)
-        free(own);
+        free(answer);
     return response;
 }
 
@@ -59,18 +91,20 @@ static bool is_whole(const struct exchange_file *file)
 }
 
 struct MHD_Response *http__file_response(const struct http__connection *c,
-                                         const struct exchange_file *file)
+                                         const struct exchange_reply *reply)
 {
+    const struct exchange_file *file = reply->file;
     struct MHD_Response *response = NULL;
     assert(file->fd >= 0 && file->offset >= 0 && file->bytes >= 0);
-    if (file->bytes == 0)
+    const bool has_head = reply->segment_count > 0;
+    if (file->bytes == 0 && !has_head)
         response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-    else if (c->session != NULL || !is_whole(file))
-        response = piecewise(file);
+    else if (c->session != NULL || has_head || !is_whole(file))
+        response = make_piecewise(reply);
     else
         response = MHD_create_response_from_fd_at_offset64((uint64_t)file->bytes, file->fd,
                                                            (uint64_t)file->offset);
-    if (file->bytes == 0 || response == NULL)
+    if ((file->bytes == 0 && !has_head) || response == NULL)
         close(file->fd); /* else it is closed with the response */
     else
         (void)posix_fadvise(file->fd, file->offset, file->bytes, POSIX_FADV_SEQUENTIAL);

@@ -491,9 +491,9 @@ def test_status_page(daemon):
     assert "invertd" in answer.text and "<html" in answer.text.lower()
 
 
-def test_job_headers_are_ignored_until_there_are_jobs(client):
-    answer = client.invert(codec.npy(np.eye(2)), NPY, Prefer="respond-async", Idempotency_Key="k")
-    assert answer.status in (200, 202)
+def test_a_key_alone_makes_no_job(client):
+    answer = client.invert(codec.npy(np.eye(2)), NPY, Prefer="wait=5", Idempotency_Key="k")
+    assert answer.status == 200 and answer.header("Location") is None
 
 
 def test_trace_context_is_accepted(client):

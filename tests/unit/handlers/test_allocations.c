@@ -15,7 +15,7 @@
 #define IS_SANITIZED false
 #endif
 
-#define BODY_MAX (1 << 19)
+#define BODY_MAX (2 << 20)
 #define K_MAX 400
 #define PATIENT_MS 20000
 #define WAITS_MS 100 /* where there may be no memory to come */
@@ -87,6 +87,7 @@ struct request {
     const char *path, *type, *coding, *accept_coding;
     size_t (*write)(unsigned char *body, size_t max); /* NULL: a GET */
     int status;                                       /* when nothing fails */
+    const char *prefer;                               /* and then a key as well */
 };
 
 static unsigned char body[BODY_MAX];
@@ -105,6 +106,17 @@ static size_t write_many(unsigned char *to, size_t max)
 static size_t write_npy(unsigned char *to, size_t max)
 {
     return fake_npy_body(to, max, 2, 40, "<f8", "True");
+}
+
+/* Its body is a file of the spool; and one that is written as it comes. */
+static size_t write_large(unsigned char *to, size_t max)
+{
+    return fake_npy_body(to, max, 2, 100, "<f8", "False");
+}
+
+static size_t write_longest(unsigned char *to, size_t max)
+{
+    return fake_npy_body(to, max, 1, 400, "<f8", "False");
 }
 
 static size_t write_nothing(unsigned char *to, size_t max)
@@ -132,20 +144,24 @@ static size_t write_gzip(unsigned char *to, size_t max)
 }
 
 static const struct request requests[] = {
-    {"/v1/invert", "application/json", NULL, NULL, write_one, 200},
-    {"/v1/invert", NULL, NULL, NULL, write_garbage, 400},
-    {"/v1/invert", "application/json", "gzip", NULL, write_gzip, 200},
-    {"/v1/invert", "application/x-npy", NULL, "gzip", write_npy, 200},
-    {"/v2/models/lu/infer", NULL, NULL, "gzip", write_many, 200},
-    {"/v2/models/lu/infer", NULL, NULL, "deflate", write_many, 200},
-    {"/v2/repository/index", NULL, NULL, NULL, write_nothing, 200},
-    {"/v2/models/lu", NULL, NULL, NULL, NULL, 200},
-    {"/v2/models/lu/config", NULL, NULL, NULL, NULL, 200},
-    {"/v2/models/stats", NULL, NULL, NULL, NULL, 200},
-    {"/v2/models/none", NULL, NULL, NULL, NULL, 404},
-    {"/v1/methods", NULL, NULL, NULL, NULL, 200},
-    {"/metrics", NULL, NULL, NULL, NULL, 200},
-    {"/", NULL, NULL, NULL, NULL, 200},
+    {"/v1/invert", "application/json", NULL, NULL, write_one, 200, NULL},
+    {"/v1/invert", NULL, NULL, NULL, write_garbage, 400, NULL},
+    {"/v1/invert", "application/json", "gzip", NULL, write_gzip, 200, NULL},
+    {"/v1/invert", "application/x-npy", NULL, "gzip", write_npy, 200, NULL},
+    {"/v2/models/lu/infer", NULL, NULL, "gzip", write_many, 200, NULL},
+    {"/v2/models/lu/infer", NULL, NULL, "deflate", write_many, 200, NULL},
+    {"/v2/repository/index", NULL, NULL, NULL, write_nothing, 200, NULL},
+    {"/v2/models/lu", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/v2/models/lu/config", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/v2/models/stats", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/v2/models/none", NULL, NULL, NULL, NULL, 404, NULL},
+    {"/v1/methods", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/metrics", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/v1/jobs", NULL, NULL, NULL, NULL, 200, NULL},
+    {"/v1/invert", "application/json", NULL, NULL, write_one, 202, "respond-async"},
+    {"/v1/invert", "application/x-npy", NULL, NULL, write_large, 202, "respond-async"},
+    {"/v1/invert", "application/x-npy", NULL, NULL, write_longest, 202, "respond-async"},
 };
 #define REQUESTS ((int)(sizeof requests / sizeof requests[0]))
 
@@ -157,8 +173,13 @@ static void answer_safely(struct exchange *x, const struct exchange_reply *reply
     atomic_store(&countdown, left);
 }
 
-static const struct exchange_door safe_door = {fake_header,         fake_query,     answer_safely,
-                                               fake_deadline_moved, fake_room_made, fake_more};
+static const struct exchange_door safe_door = {.header = fake_header,
+                                               .query = fake_query,
+                                               .answer = answer_safely,
+                                               .deadline_moved = fake_deadline_moved,
+                                               .room_made = fake_room_made,
+                                               .address = fake_address,
+                                               .more = fake_more};
 
 static void prepare(struct fake *fake, struct fake_exchange *f, const struct request *request)
 {
@@ -168,11 +189,17 @@ static void prepare(struct fake *fake, struct fake_exchange *f, const struct req
         fake_set_header(f, "Content-Type", request->type);
     if (request->coding != NULL)
         fake_set_header(f, "Content-Encoding", request->coding);
+    fake->services.jobs = &fake->jobs;
+    if (request->prefer != NULL) {
+        fake_set_header(f, "Prefer", request->prefer);
+        fake_set_header(f, "Idempotency-Key", "key");
+    }
     if (request->accept_coding != NULL)
         fake_set_header(f, "Accept-Encoding", request->accept_coding);
 }
 
-/* As the door does; a body that finds no room waits, in vain here. */
+/* As the door does; a body that finds no room waits, in vain here, but for one that goes to the
+ * spool. */
 static void send_body(struct fake_exchange *f, size_t bytes)
 {
     if (bytes > 0)
@@ -182,13 +209,19 @@ static void send_body(struct fake_exchange *f, size_t bytes)
         return;
     for (size_t at = 0, piece; f->x.takes_body && at < bytes; at += piece) {
         piece = bytes - at < 20000 ? bytes - at : 20000;
-        bool has_room = f->x.sink_bytes >= (int64_t)(at + piece) ||
-                        handlers_make_room(&f->x, (int64_t)(at + piece));
+        int64_t end = (int64_t)(at + piece);
+        bool has_room = f->x.sink_offset + f->x.sink_bytes >= end || handlers_make_room(&f->x, end);
+        int made = f->rooms_made, tries = fake_header(&f->x, "Prefer") != NULL ? PATIENT_MS : 0;
+        for (int i = 0; i < tries && !has_room && !f->x.answered; i++) {
+            mailbox_run(f->x.mailbox);
+            has_room = f->rooms_made > made;
+            usleep(100);
+        }
         if (!has_room && !f->x.answered)
             handlers_expired(&f->x, HANDLERS_LATE_ROOM);
         if (f->x.answered)
             return;
-        memcpy(f->x.sink + at, body + at, piece);
+        memcpy(f->x.sink + ((int64_t)at - f->x.sink_offset), body + at, piece);
         f->x.body_bytes = (int64_t)(at + piece);
     }
     handlers_run(&f->x);

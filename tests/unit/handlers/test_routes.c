@@ -66,8 +66,11 @@ static void test_status(void **state)
         {EXCHANGE_GET, "/v2/", 404, "other", NULL, 0},
         {EXCHANGE_GET, "/v2/models", 404, "other", NULL, 0},
         {EXCHANGE_GET, "/v2/models/", 404, "other", NULL, 0},
-        {EXCHANGE_GET, "/v1/jobs", 404, "other", NULL, 0},
-        {EXCHANGE_GET, "/v1/jobs/1", 404, "other", NULL, 0},
+        {EXCHANGE_GET, "/v1/jobs", 503, "/v1/jobs", NULL, 0},
+        {EXCHANGE_DELETE, "/v1/jobs/1", 503, "/v1/jobs/{id}", NULL, 0},
+        {EXCHANGE_POST, "/v1/jobs/1", 405, "/v1/jobs/{id}", "GET, HEAD, DELETE, OPTIONS", 0},
+        {EXCHANGE_GET, "/v1/jobs/1/result", 503, "/v1/jobs/{id}/result", NULL, 0},
+        {EXCHANGE_GET, "/v1/jobs/1/nosuch", 404, "other", NULL, 0},
         {EXCHANGE_GET, "", 404, "other", NULL, 0},
         {EXCHANGE_OPTIONS, "*", 404, "other", NULL, 0},
         {EXCHANGE_GET, long_path, 414, "other", NULL, 0},
@@ -154,6 +157,7 @@ static void test_every_page(void **state)
     (void)state;
     struct fake fake;
     fake_start(&fake);
+    fake.services.jobs = &fake.jobs;
     for (int i = 0; i < handlers__route_count(); i++) {
         const struct handlers_route *route = handlers__route_at(i);
         if ((route->verbs & (1u << EXCHANGE_GET)) == 0 || strchr(route->pattern, '{') != NULL)
@@ -161,6 +165,7 @@ static void test_every_page(void **state)
         struct fake_exchange f;
         fake_request(&fake, &f, EXCHANGE_GET, route->pattern);
         fake_send(&f, NULL, 0);
+        fake_await(&fake, &f);
         assert_int_equal(f.answer.status, 200);
         const char *type = fake_field(&f, "Content-Type");
         assert_non_null(type);

@@ -222,7 +222,7 @@ static void test_query(void **state)
     fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
     fake_set_query(&f, "outputs", "rcond,inverse");
     fake_set_query(&f, "priority", "1");
-    fake_set_header(&f, "Prefer", "respond-async"); /* ignored */
+    fake_set_header(&f, "Prefer", "wait=5, handling=strict"); /* without respond-async: ignored */
     static const char text[] = "{\"method\":\"lu\",\"matrix\":[[4,7],[2,6]]}";
     fake_send(&f, text, sizeof text - 1);
     assert_int_equal(fake.queue.items[0]->priority, 1);
