@@ -209,7 +209,7 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
                   make NVCC= leaves it out)))
 
 .PHONY: all help demo run test check golden bench fuzz asan tsan install uninstall deps clean
-.PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built tests-built docs FORCE
+.PHONY: soak cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built tests-built docs FORCE
 .PHONY: unit faults mutations test-accuracy test-howto demo-program bench-programs fuzz-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -293,6 +293,12 @@ mutations: ## MUTATIONS (1000000) mutated requests to the daemon, over sockets
 	@+$(AGAIN) $(WITHOUT_GPU) all
 	@INVERTD_BUILD=$(BUILD) INVERTD_MUTATIONS=$${MUTATIONS:-1000000} \
 	    .venv/bin/python -m pytest -qs -p no:cacheprovider tests/e2e/door/test_mutations.py
+
+soak: ## kill the front SOAK (1000) times under load: no job that was taken is lost or done twice
+	@scripts/deps build test python
+	@+$(AGAIN) $(WITHOUT_GPU) all
+	@INVERTD_BUILD=$(BUILD) INVERTD_KILLS=$${SOAK:-1000} \
+	    .venv/bin/python -m pytest -qs -p no:cacheprovider tests/e2e/jobs/test_kills.py
 
 asan: ## the whole suite against an ASan and UBSan build
 	@scripts/deps build test python
