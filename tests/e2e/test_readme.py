@@ -87,6 +87,19 @@ def test_shell_examples(page, daemon, tmp_path):
         assert numpy.allclose(first["inverse"], [[0.6, -0.7], [-0.2, 0.4]])
 
 
+def test_examples_of_jobs(daemon, tmp_path):
+    """They share a folder, as a reader's shell would."""
+    printed = [run_shell(daemon, tmp_path, script) for script in blocks("docs/jobs.md", "sh")]
+    first, listed = answers(printed[0])
+    assert first["status"] == "successful" and first["id"] in {j["id"] for j in listed["jobs"]}
+    assert numpy.load(tmp_path / "inverse.npy").shape == (200, 200)
+    assert (tmp_path / "part.npy").stat().st_size == 1024
+    assert json.loads((tmp_path / "inverse.json").read_text())["info"] == 0
+    assert 'data: {"status":"successful"}' in printed[1]
+    once, again = answers(printed[2])
+    assert once["id"] == again["id"]
+
+
 def test_examples_of_the_command(daemon, tmp_path):
     """They share a folder, as a reader's shell would."""
     page = "docs/invert.md"
