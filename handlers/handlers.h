@@ -59,7 +59,7 @@ enum handlers_late {
     HANDLERS_LATE_BODY,   /* 408 */
     HANDLERS_LATE_ROOM    /* 503: no memory became free for the body */
 };
-/* A deadline passed unanswered; drops the work. */
+/* A deadline passed unanswered; drops the work, or ends a mere waiting and moves the deadline. */
 void handlers_expired(struct exchange *x, enum handlers_late what);
 /* The service begins to drain: what x waits for may be left. */
 void handlers_hasten(struct exchange *x);

@@ -1,7 +1,11 @@
 """Jobs over HTTP: each is answered as a direct request is, later."""
 
 import concurrent.futures
+import contextlib
+import gzip
 import json
+import os
+import signal
 import time
 
 import numpy as np
@@ -11,6 +15,7 @@ from harness import codec, later, matrices, tokens, wire
 from harness.codec import JSON, NPY, NPZ
 from harness.daemon import Daemon, wait_until
 from harness.methods import inverters
+from harness.settings import scaled_timeout
 
 SMALL = json.dumps({"matrix": [[4, 7], [2, 6]], "method": "lu"}).encode()
 TIMED = {"Server-Timing", "X-Request-Id", "Date", "ETag", "Accept-Ranges"}
@@ -73,8 +78,6 @@ def test_several_inputs(daemon):
 
 
 def test_compressed_body(daemon):
-    import gzip
-
     job = later.accepted(daemon, gzip.compress(SMALL),
                          {"Content-Type": JSON, "Content-Encoding": "gzip"})
     later.ended(daemon, job["id"])
@@ -341,15 +344,15 @@ def test_expiry():
         assert gone.status == 410 and "result-expired" in gone.json()["type"], gone
 
 
-@pytest.mark.parametrize("signal", ["TERM", "KILL"])
-def test_jobs_outlive_the_daemon(signal, tmp_path):
+@pytest.mark.parametrize("how", ["TERM", "KILL"])
+def test_jobs_outlive_the_daemon(how, tmp_path):
     data = ("--data-dir", str(tmp_path / "data"))
     a = matrices.random(300, "f8", seed=9, batch=6)
     with Daemon(*data) as daemon:
         key = {"Idempotency-Key": "k", "Content-Type": NPY}
         jobs = [later.accepted(daemon, codec.npy(a), key)["id"]]
         jobs += [later.accepted(daemon, SMALL)["id"] for _ in range(3)]
-        if signal == "TERM":
+        if how == "TERM":
             daemon.stop()
         else:
             daemon.process.kill()
@@ -361,7 +364,62 @@ def test_jobs_outlive_the_daemon(signal, tmp_path):
         assert later.post(daemon, codec.npy(a), key).json()["id"] == jobs[0]
 
 
-def test_long_poll_ends_with_the_daemon():
+@pytest.fixture
+def stalled(tmp_path):
+    """Its engine is stopped for the moment: jobs do not end."""
+    with Daemon("--data-dir", str(tmp_path / "data")) as daemon:
+        engines = daemon.engines()
+        for pid in engines:
+            os.kill(pid, signal.SIGSTOP)
+        yield daemon
+        for pid in engines:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_waiting_ends_in_time(stalled):
+    start = time.monotonic()
+    late = later.post(stalled, SMALL, prefer="respond-async, wait=1")
+    assert late.status == 202 and 1 <= time.monotonic() - start < scaled_timeout(5)
+    job = late.json()["id"]
+    start = time.monotonic()
+    assert not later.is_over(later.look(stalled, job, "?wait=1"))
+    assert 1 <= time.monotonic() - start < scaled_timeout(5)
+    assert later.ended(stalled, job)["status"] == "successful"  # a new engine has come
+
+
+@pytest.mark.parametrize("kind", ["get", "post", "events"])
+def test_waiting_ends_with_the_daemon(stalled, kind):
+    job = later.accepted(stalled, SMALL)["id"]
+    request = {"get": wire.request("GET", f"/v1/jobs/{job}?wait=60"),
+               "events": wire.request("GET", f"/v1/jobs/{job}/events"),
+               "post": wire.request("POST", "/v1/invert", SMALL,
+                                    {"Prefer": "respond-async, wait=60"})}[kind]
+    with stalled.connect() as connection:
+        connection.send(request)
+        time.sleep(0.2)
+        for pid in stalled.engines():
+            os.kill(pid, signal.SIGSTOP)
+        stalled.process.send_signal(signal.SIGTERM)
+        answer = connection.read()
+        assert answer.status == (202 if kind == "post" else 200)
+        for pid in stalled.engines():
+            os.kill(pid, signal.SIGCONT)
+        stalled.ended()
+
+
+def test_no_room():
+    """What is over --spool-max is refused, and what fits is taken."""
+    with Daemon("--spool-max", "4MiB") as daemon:
+        large, small = (codec.npy(np.eye(n)) for n in (600, 200))
+        answer = later.post(daemon, large, {"Content-Type": NPY})
+        assert answer.status == 507 and answer.header("Retry-After"), answer
+        job = later.accepted(daemon, small, {"Content-Type": NPY})["id"]
+        assert later.ended(daemon, job)["status"] == "successful"
+        assert daemon.post("/v1/invert", large, {"Content-Type": NPY}).status == 200
+
+
+def test_without_jobs():
     with Daemon("--data-dir", "none") as daemon:
         refused = later.post(daemon, SMALL)
         assert refused.status == 503 and "no-jobs" in refused.json()["type"]
