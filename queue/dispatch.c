@@ -166,7 +166,7 @@ static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue
         return false;
     enum queue_reason reason;
     slot->key = list->group->key;
-    slot->count = queue__waiting_take(queue, list, slot->fragments, &reason);
+    slot->count = queue__waiting_take(queue, list, now_ns, slot->fragments, &reason);
     if (reason == QUEUE_REASON_GATHERED && queue->limits.batch_wait_ns > 0)
         reason = QUEUE_REASON_WAITED;
     submit(queue, lane, slot, now_ns, reason);

@@ -7,7 +7,8 @@
  * Batching is natural: queue_flush sends what has gathered as long as a lane has room; while
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
  * waiting lists of (priority, client, key), oldest first within one. What waits in the background
- * (jobs) uses what others leave: a lane has one batch of it at most while others come, none of it
+ * (jobs) uses what others leave: a lane has one batch of it at most while others come, a short one,
+ * none of it
  * joins the batches of others, and where they leave nothing it gets a sixteenth.
  *
  * Device classes: engines of one kind of device form a class, and share what waits for it. An item

@@ -360,7 +360,7 @@ void queue__waiting_drop_all(struct queue *queue, enum queue_class_id device_cla
                              enum error status);
 /* Takes matrices of the picked list's group into fragments; returns the count and the reason why it
  * stopped. */
-int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
+int queue__waiting_take(struct queue *queue, struct queue_waiting *list, uint64_t now_ns,
                         struct queue_fragment *fragments, enum queue_reason *reason);
 
 /* dispatch.c: from queue to lane and back. */

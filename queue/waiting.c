@@ -26,8 +26,10 @@ static const double quantum_ns[QUEUE_PRIORITIES] = {[1] = 4 * QUANTUM_NS,
                                                     [2] = QUANTUM_NS,
                                                     [3] = QUANTUM_NS / 4,
                                                     [QUEUE_PRIORITY_BACKGROUND] = QUANTUM_NS / 16};
-/* So long after an item that a client waits for there may come another. */
+/* So long after an item that a client waits for there may come another: it is not to wait for more
+ * than a short batch of the background's. */
 #define FOREGROUND_NS (100 * CLOCK_MS)
+#define BACKGROUND_COST_NS (QUANTUM_NS / 2)
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -341,16 +343,21 @@ static void pay(struct queue_waiting *ring, double rounds)
     }
 }
 
+/* Do clients send items at the moment? */
+static bool is_foreground(const struct queue *queue, uint64_t now_ns)
+{
+    return queue->foreground_ns != 0 && now_ns <= queue->foreground_ns + FOREGROUND_NS;
+}
+
 /* The lowest priority of which a batch may be sent to the lane now. */
 static int lowest_priority(const struct queue_lane *lane, enum engine_lane_id kind, uint64_t now_ns)
 {
     const struct queue *queue = lane->queue;
-    uint64_t last_ns = queue->foreground_ns;
     int background = 0;
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
         background += lane->rings[kind].slots[i].used && lane->rings[kind].slots[i].background;
-    bool is_quiet = last_ns == 0 || now_ns > last_ns + FOREGROUND_NS;
-    return is_quiet || background == 0 ? QUEUE_PRIORITY_BACKGROUND : QUEUE_PRIORITY_BACKGROUND - 1;
+    bool is_full = background > 0 && is_foreground(queue, now_ns);
+    return is_full ? QUEUE_PRIORITY_BACKGROUND - 1 : QUEUE_PRIORITY_BACKGROUND;
 }
 
 /* The first list that may lead, higher priorities before lower ones. */
@@ -482,7 +489,7 @@ static struct queue_waiting *next_to_join(struct queue_waiting *list, bool is_ba
     return next != list || list->first != NULL ? next : NULL;
 }
 
-int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
+int queue__waiting_take(struct queue *queue, struct queue_waiting *list, uint64_t now_ns,
                         struct queue_fragment *fragments, enum queue_reason *reason)
 {
     const struct queue_limits *limits = &queue->limits;
@@ -496,6 +503,8 @@ int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
     };
     int count = 0;
     bool is_background = list->priority == QUEUE_PRIORITY_BACKGROUND;
+    if (is_background && is_foreground(queue, now_ns))
+        budget.cost_ns = fmin(budget.cost_ns, BACKGROUND_COST_NS);
     while (list != NULL && budget.reason == QUEUE_REASON_GATHERED) {
         count += take_turn(queue, list, &budget, fragments + count, count == 0);
         struct queue_waiting *following = next_to_join(list, is_background);

@@ -13,6 +13,8 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,6 +24,7 @@
 #include "queue/jobs/store_sqlite.h"
 
 #define WORKERS 4
+#define WORKERS_NICE 10
 #define TASKS_MAX 4096 /* all that a runner has, and files that go */
 #define CLEAN_NS (10 * CLOCK_S)
 #define TOTALS_NS CLOCK_S
@@ -367,6 +370,33 @@ enum error jobs_start(struct jobs *jobs, jobs_judge *judge, void *context, struc
                             : failure_set(failure, ERROR_INTERNAL, "no thread for jobs");
 }
 
+struct workers_wish {
+    struct workers *workers;
+    enum error error;
+    struct failure *failure;
+};
+
+/* Threads have the nice value of the one that makes them. */
+static void *make_nice_workers(void *context)
+{
+    struct workers_wish *wish = context;
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), WORKERS_NICE); /* at worst they are as others */
+    wish->error = workers_create(WORKERS, TASKS_MAX, &wish->workers, wish->failure);
+    return NULL;
+}
+
+/* Threads that copy and digest give way to those that serve clients. */
+static enum error make_workers(struct jobs *jobs, struct failure *failure)
+{
+    struct workers_wish wish = {NULL, ERROR_INTERNAL, failure};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, make_nice_workers, &wish) != 0)
+        return failure_set(failure, ERROR_INTERNAL, "no thread for jobs");
+    pthread_join(thread, NULL);
+    jobs->workers = wish.workers;
+    return wish.error;
+}
+
 static enum error open_all(struct jobs *jobs, struct failure *failure)
 {
     const struct desk_opener opener = {open_store, jobs};
@@ -378,7 +408,7 @@ static enum error open_all(struct jobs *jobs, struct failure *failure)
         error = spool_free(jobs->spool, &free_bytes, failure);
     jobs->free_bytes = free_bytes;
     if (error == ERROR_NONE)
-        error = workers_create(WORKERS, TASKS_MAX, &jobs->workers, failure);
+        error = make_workers(jobs, failure);
     if (error == ERROR_NONE)
         error = desk_create(&opener, jobs->config.metrics, &jobs->desk, failure);
     jobs->world.desk = jobs->desk;

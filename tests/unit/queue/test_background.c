@@ -67,6 +67,29 @@ static void test_batches_are_not_shared_with_clients(void **state)
     bench_close(&bench);
 }
 
+/* Who comes next waits for a short batch. */
+static void test_batches_are_short_while_clients_come(void **state)
+{
+    (void)state;
+    for (int comes = 0; comes < 2; comes++) {
+        struct bench bench = bench_open(&limits);
+        if (comes) {
+            submit(&bench, 0, 8, 1);
+            queue_flush(bench.queue);
+            serve(&bench, bench.shared);
+        }
+        submit_behind(&bench, 1, 16, 2000);
+        queue_flush(bench.queue);
+        struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
+        assert_non_null(batch);
+        assert_true(comes ? batch->matrices < 100 : batch->matrices > 500);
+        finish(batch, ENGINE_OK);
+        queue_reap(bench.queue);
+        serve(&bench, bench.shared);
+        bench_close(&bench);
+    }
+}
+
 /* Clients that never pause leave them a share. */
 static void test_none_is_starved(void **state)
 {
@@ -117,6 +140,7 @@ int main(void)
         cmocka_unit_test(test_an_idle_lane_is_theirs),
         cmocka_unit_test(test_clients_go_first),
         cmocka_unit_test(test_batches_are_not_shared_with_clients),
+        cmocka_unit_test(test_batches_are_short_while_clients_come),
         cmocka_unit_test(test_none_is_starved),
         cmocka_unit_test(test_matrices_done_and_predicted),
     };
