@@ -150,8 +150,9 @@ def of_routes():
     """A request for each route and verb."""
     origin = (("Origin", "http://localhost"), ("Sec-Fetch-Site", "same-origin"))
     for path in framings.routes():
-        yield Request("GET", path, (("Accept-Encoding", "gzip;q=0.5, deflate, *;q=0"),))
-        yield Request("HEAD", path)
+        if path != "/v1/events":  # whose answer has no end, or that of the connection
+            yield Request("GET", path, (("Accept-Encoding", "gzip;q=0.5, deflate, *;q=0"),))
+            yield Request("HEAD", path)
         yield Request("OPTIONS", path, (*origin, ("Access-Control-Request-Method", "POST")))
     yield Request("POST", "/v2/repository/index", (), b'{"ready":true}')
     yield Request("POST", "/v2/repository/index")

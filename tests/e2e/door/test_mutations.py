@@ -130,7 +130,7 @@ def work(address, made, probes, seed, count):
 
 
 def shows_time(request):
-    return request.target == "/" or request.target.endswith(("/stats", "/metrics"))
+    return request.target == "/" or request.target.endswith(("/stats", "/metrics", "/v1/status"))
 
 
 def good_ones(daemon, made):
