@@ -1,6 +1,7 @@
 """Clients that are put off keep no newcomer out, and leave nothing behind, with TLS and without."""
 
 import contextlib
+import json
 import os
 import select
 import shutil
@@ -15,7 +16,7 @@ from harness.settings import fewer, scaled_timeout
 
 POST = wire.request("POST", "/v1/invert", b'{"matrix": [[4, 7], [2, 6]]}', {"Content-Type": JSON})
 METHODS = wire.request("GET", "/v1/methods")
-PAGE = wire.request("GET", "/")
+STATUS = wire.request("GET", "/v1/status")
 LIVE = wire.request("GET", "/livez")
 
 pytestmark = [
@@ -46,6 +47,9 @@ class Busy:
         with self.connect(source) as connection:
             return connection.exchange(data)
 
+    def under_way(self):
+        return json.loads(self.ask(STATUS, None).text)["queue"]["under_way"]
+
 
 @contextlib.contextmanager
 def busy(pair, secure, *more):
@@ -58,7 +62,7 @@ def busy(pair, secure, *more):
         wait_until(lambda: service.ask(LIVE, None).status == 200, 60, "it answers")
         with service.connect("127.3.3.3") as holder:
             holder.send(POST)
-            wait_until(lambda: "1 request under way" in service.ask(PAGE, None).text, 10, "taken")
+            wait_until(lambda: service.under_way() == 1, 10, "taken")
             yield service
         daemon.process.kill()  # a long request is under way: no clean end is looked for
         daemon.process.wait()
