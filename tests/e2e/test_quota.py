@@ -215,7 +215,7 @@ def test_what_is_shown(tmp_path):
                  for labels in seen.select("invertd_client_requests_total")}
         assert names == {"lab", "other", "operator"}
         status = daemon.get("/", bearer("operator")).text
-        row = re.search(r"<tr><td>lab<td>0 of 7<td>(\d+) of 100<td>0 of 2<td>(\S+) of 1\.5", status)
+        row = re.search(r"row\">lab<td>0 of 7<td>(\d+) of 100<td>0 of 2<td>(\S+) of 1\.5", status)
         assert row and int(row[1]) <= 4
 
 
@@ -260,4 +260,4 @@ def test_names_by_certificates_are_counted(tmp_path):
         seen = metrics.Page(talk("alice", wire.request("GET", "/metrics")).text)
         assert seen.total("invertd_client_inversions_total", client="alice") == 2
         assert seen.total("invertd_client_inversions_total", client="R&D lab") == 3
-        assert "<tr><td>R&amp;D lab<td>" in talk("alice", wire.request("GET", "/")).text
+        assert ">R&amp;D lab<td>" in talk("alice", wire.request("GET", "/")).text

@@ -366,8 +366,9 @@ def test_jobs_outlive_the_daemon(how, tmp_path):
 
 @pytest.fixture
 def stalled(tmp_path):
-    """Its engine is stopped for the moment: jobs do not end."""
-    with Daemon("--data-dir", str(tmp_path / "data")) as daemon:
+    """Its engine is stopped, and replaced after some seconds: until then jobs do not end."""
+    with Daemon("--data-dir", str(tmp_path / "data"), "--engine-heartbeat", "6s",
+                "--batch-deadline", "6s") as daemon:
         engines = daemon.engines()
         for pid in engines:
             os.kill(pid, signal.SIGSTOP)
