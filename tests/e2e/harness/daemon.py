@@ -269,6 +269,8 @@ class Daemon:
 
 
 def simt(*options):
-    """A daemon whose one engine is the CUDA engine, its kernels run on the CPU by the stand-in."""
+    """A daemon whose one engine is the CUDA engine, its kernels run on the CPU by the stand-in.
+
+    Batches take seconds there, and more where other tests run beside it."""
     return Daemon("--engine", "cuda:0", "--engine-cuda-path", SIMT_ENGINE, "--cuda-spares", "0",
-                  *options)
+                  "--batch-deadline", "60s", *options)
