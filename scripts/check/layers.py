@@ -66,7 +66,7 @@ ALLOWED = {
     "client": {"base"},
     "demo": set(),
     "bench/gpu": {"base", "gpu/cuda/*"},
-    "bench/host": {"base", "gpu/host/*", "gpu/methods"},
+    "bench/host": {"base", "gpu/host/*", "gpu/methods", "queue/jobs"},
     "bench/http": {"base"},
 }
 
