@@ -42,6 +42,7 @@ struct upload {
     struct job_id id;
     int64_t file_bytes;
     struct spool_file *file;
+    uint8_t *body; /* instead of a file: of file_bytes that the store keeps in its row */
     struct digest_stream *digest; /* NULL: none is wanted */
     unsigned char body_digest[DIGEST_BYTES];
     bool is_kept;
@@ -60,6 +61,10 @@ static enum error write_piece(struct upload *upload)
         digest_add(upload->digest, upload->piece, (size_t)upload->piece_bytes);
     if (bytes == 0)
         return ERROR_NONE;
+    if (upload->body != NULL) {
+        memcpy(upload->body + offset, upload->piece + skip, (size_t)bytes);
+        return ERROR_NONE;
+    }
     enum error error =
         spool_put(upload->file, offset, upload->piece + skip, bytes, &upload->failure);
     /* The disk begins at once, so that the sync at the end has little left to do. */
@@ -68,14 +73,29 @@ static enum error write_piece(struct upload *upload)
     return error;
 }
 
-static enum error end_file(struct upload *upload)
+static enum error end_body(struct upload *upload)
 {
     if (upload->digest != NULL && !digest_end(&upload->digest, upload->body_digest))
         return failure_set(&upload->failure, ERROR_INTERNAL,
                            "The service cannot digest the request.");
+    if (upload->body != NULL)
+        return ERROR_NONE;
     enum error error = spool_keep(&upload->file, &upload->failure);
     upload->is_kept = error == ERROR_NONE;
     return error;
+}
+
+/* Where the body goes: into memory, if the store keeps it in its row, else into a file. */
+static enum error open_body(struct upload *upload)
+{
+    if (upload->file_bytes > JOB_INLINE_MAX)
+        return spool_write(upload->spool, &upload->id, 0, upload->file_bytes, &upload->file,
+                           &upload->failure);
+    upload->body = malloc((size_t)upload->file_bytes);
+    if (upload->body != NULL)
+        return ERROR_NONE;
+    return failure_set(&upload->failure, ERROR_FULL,
+                       "The service is out of memory; try again later.");
 }
 
 static void on_written(struct message *message);
@@ -85,12 +105,11 @@ static void work_in_pool(struct workers_task *task)
     struct upload *upload = (struct upload *)task;
     enum error error;
     if (upload->state == UPLOAD_OPENING)
-        error = spool_write(upload->spool, &upload->id, 0, upload->file_bytes, &upload->file,
-                            &upload->failure);
+        error = open_body(upload);
     else
         error = write_piece(upload);
     if (error == ERROR_NONE && upload->state == UPLOAD_ENDING)
-        error = end_file(upload);
+        error = end_body(upload);
     if (error == ERROR_NONE)
         upload->failure.code = ERROR_NONE;
     upload->message.run = on_written;
@@ -119,6 +138,7 @@ static void free_upload(struct upload *upload)
     if (upload->is_kept)
         spool_remove(upload->spool, &upload->id, 0);
     (void)digest_end(&upload->digest, NULL);
+    free(upload->body);
     free(upload->windows[0]);
     free(upload->windows[1]);
     free(upload);
@@ -322,8 +342,11 @@ static void accept(struct upload *upload)
     struct posting *posting = upload->posting;
     struct inference *inference = posting->inference;
     memcpy(posting->body_digest, upload->body_digest, sizeof posting->body_digest);
-    posting->has_file = true;
-    upload->is_kept = false; /* the file is the posting's */
+    posting->has_file = upload->is_kept;
+    posting->body = upload->body;
+    posting->fresh.body = upload->body;
+    upload->is_kept = false; /* file or body are the posting's */
+    upload->body = NULL;
     handlers__upload_leave(&posting->upload);
     handlers__inference_move(inference, INFERENCE_ACCEPTING);
     inference->busy = true;

@@ -311,6 +311,18 @@ def test_large_body_is_refused_by_its_head():
         assert daemon.get("/v1/jobs").json()["jobs"] == []
 
 
+@pytest.mark.parametrize("n", [60, 90, 91])
+def test_body_that_is_long_for_a_request_and_short_for_a_job(n):
+    """It comes as those that go to the spool, and lies in the store up to 64 KiB."""
+    with Daemon("--request-max", "16KiB") as daemon:
+        a = matrices.random(n, "f8", seed=n)
+        key = {"Idempotency-Key": "k", "Content-Type": NPY}
+        job = later.accepted(daemon, codec.npy(a), key)["id"]
+        later.ended(daemon, job)
+        assert matrices.ratio(a, codec.load(later.result(daemon, job).body)) <= matrices.BOUND
+        assert later.post(daemon, codec.npy(a), key).json()["id"] == job
+
+
 def test_fortran_order_from_the_spool():
     with Daemon("--request-max", "64KiB") as daemon:
         a = np.asfortranarray(matrices.random(150, "f8", seed=4))
@@ -415,6 +427,7 @@ def test_no_room():
         large, small = (codec.npy(np.eye(n)) for n in (600, 200))
         answer = later.post(daemon, large, {"Content-Type": NPY})
         assert answer.status == 507 and answer.header("Retry-After"), answer
+        assert "--spool-max" in answer.json()["detail"]
         job = later.accepted(daemon, small, {"Content-Type": NPY})["id"]
         assert later.ended(daemon, job)["status"] == "successful"
         assert daemon.post("/v1/invert", large, {"Content-Type": NPY}).status == 200
