@@ -32,6 +32,13 @@ enum error jobs_open_for(const struct jobs *jobs, int64_t spool_bytes, struct fa
         return failure_set(failure, ERROR_STORE_FAILED,
                            "The disk that jobs are kept on fails; no jobs are taken until it works "
                            "again. Send the request without Prefer: respond-async.");
+    int64_t max = jobs->config.spool_bytes_max, used = jobs->used_bytes;
+    if (max > 0 && spool_bytes > max - used)
+        return failure_set(failure, ERROR_NO_ROOM,
+                           "The job and its result take %lld bytes of disk, and %lld are left of "
+                           "what all jobs may have (--spool-max); try again later, or send a "
+                           "smaller one.",
+                           (long long)spool_bytes, (long long)(used < max ? max - used : 0));
     if (spool_bytes <= jobs->free_bytes)
         return ERROR_NONE;
     return failure_set(failure, ERROR_NO_ROOM,

@@ -201,7 +201,8 @@ static enum error check_quotas(struct sqlite_store *self, const struct store_new
                            (long long)new_job->owner_bytes_max, bytes, (long long)job->spool_bytes);
     if (new_job->bytes_max > 0 && job->spool_bytes > new_job->bytes_max - self->totals.spool_bytes)
         return failure_set(failure, ERROR_NO_ROOM,
-                           "The spool of jobs has no room for %lld bytes more.",
+                           "There is no room for the %lld bytes of disk that the job and its "
+                           "result take; try again later, or send a smaller one.",
                            (long long)job->spool_bytes);
     return ERROR_NONE;
 }
