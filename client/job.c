@@ -115,6 +115,8 @@ static void note_refusal(struct job *job, const struct wire_answer *answer, bool
         is_off || answer->status == 403 || answer->status == 405 || answer->status == 501;
     if (answer->status == 422 && answer->info < 0)
         outcome->code = OUTCOME_INVALID; /* the key belongs to another request */
+    if (is_off && detached)
+        outcome->code = OUTCOME_INVALID; /* there will be none later either */
     if (answer->status == 200 && answer->info >= 0 && answer->end == WIRE_LOCAL && detached)
         outcome->code = OUTCOME_INVALID; /* no fault of a local file's */
     if (outcome->code == OUTCOME_NOT_FOUND && job->lost_id[0] != '\0')
@@ -156,10 +158,17 @@ static struct wire_request request_of(const struct job *job, const char *verb, c
     return (struct wire_request){.verb = verb, .path = path};
 }
 
+static bool has_ended(const struct job *job)
+{
+    return job->document.status == DOCUMENT_SUCCESSFUL || job->document.status == DOCUMENT_FAILED;
+}
+
 static void show(struct job *job)
 {
     const struct document *document = &job->document;
     struct progress_state state = {PROGRESS_WAITING, document->position, 0};
+    if (has_ended(job))
+        return;
     if (document->status == DOCUMENT_RUNNING)
         state =
             (struct progress_state){PROGRESS_RUNNING, (int64_t)(document->progress * 100), 10000};
@@ -185,11 +194,6 @@ bool job_ask(struct job *job, int wait_s)
     if (done && job->document.status == DOCUMENT_DISMISSED)
         done = end(job, OUTCOME_CANCELLED, "the job was cancelled");
     return done;
-}
-
-static bool has_ended(const struct job *job)
-{
-    return job->document.status == DOCUMENT_SUCCESSFUL || job->document.status == DOCUMENT_FAILED;
 }
 
 /* A person wants to see it move. */
