@@ -1,5 +1,5 @@
-"""A server of jobs in memory, for what a real one does rarely: it is slow, drops connections in the
-middle of a body, refuses, dies, and comes again with or without what it knew.
+"""A server of jobs in memory, for what the daemon does not do on command: connections that break in
+the middle, refusals of every status, no ranges, early answers, jobs that are forgotten.
 
 It speaks the part of the contract that the command `invert` uses, over real sockets.
 """
@@ -102,17 +102,14 @@ class JobServer:
 
     # ---- Jobs ----
 
-    def accept(self, key, path, body):
-        """(job, whether it is new), or None: the key belongs to another request."""
-        print_of = hashlib.sha256(path.encode() + body).hexdigest()
+    def accept(self, key, body):
+        """(job, whether it is new)"""
         with self.lock:
             known = self.store.keys.get(key)
             if known is not None:
-                job = self.store.jobs[known]
-                return (job, False) if job["print"] == print_of else None
+                return self.store.jobs[known], False
             name = f"{next(self.numbers):032x}"
-            job = {"id": name, "print": print_of, "body": body, "began": time.monotonic(),
-                   "gone": False}
+            job = {"id": name, "body": body, "began": time.monotonic(), "gone": False}
             self.store.jobs[name] = job
             self.store.keys[key] = name
             return job, True
@@ -239,11 +236,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.result(inverse_of(body), "direct")
 
     def accept_job(self, body):
-        found = self.owner.accept(self.headers["Idempotency-Key"], self.path, body)
+        found = self.owner.accept(self.headers["Idempotency-Key"], body)
         if self.used("cut_after_uploads"):
             self.drop()
-        elif found is None:
-            self.problem(422, "The Idempotency-Key belongs to another request.")
         else:
             document = json.dumps(self.owner.document(found[0])).encode()
             self.answer(202 if found[1] else 200, document, Preference_Applied="respond-async",
@@ -262,9 +257,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.begin():
             return
         parts = urllib.parse.urlsplit(self.path)
-        if parts.path == "/v1/jobs":
-            self.list_jobs(urllib.parse.parse_qs(parts.query))
-            return
         job = self.job()
         if job is None:
             return
@@ -283,21 +275,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.answer(200, json.dumps(self.owner.document(job), indent=1).encode())
 
-    def list_jobs(self, query):
-        first = int(query.get("cursor", ["0"])[0])
-        count = int(query.get("limit", ["100"])[0])
-        jobs = [self.owner.document(job) for job in reversed(self.owner.store.jobs.values())
-                if not job["gone"]]
-        jobs = [job for job in jobs if job["status"] == query.get("status", [job["status"]])[0]]
-        more = str(first + count) if first + count < len(jobs) else None
-        page = {"jobs": jobs[first:first + count], "next": more}
-        self.answer(200, json.dumps(page).encode())
-
     def job_result(self, job):
         if self.owner.document(job)["status"] not in FINISHED:
             self.problem(404, "The job has not ended.", "result-not-ready")
-        elif job.get("expired"):
-            self.problem(410, "The result has expired.", "result-expired")
         else:
             self.result(inverse_of(job["body"]), job["id"])
 
