@@ -271,6 +271,6 @@ class Daemon:
 def simt(*options):
     """A daemon whose one engine is the CUDA engine, its kernels run on the CPU by the stand-in.
 
-    Batches take seconds there, and more where other tests run beside it."""
+    Batches take seconds there, and more where other tests run next to them."""
     return Daemon("--engine", "cuda:0", "--engine-cuda-path", SIMT_ENGINE, "--cuda-spares", "0",
                   "--batch-deadline", "60s", *options)
