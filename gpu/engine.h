@@ -33,7 +33,7 @@
  *
  * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
  * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
- * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes).
+ * when it was 1 writes 1 to the event descriptor (an eventfd shared by all lanes).
  *
  * Control: descriptor ENGINE_FD_CONTROL is a socket of base/descriptor.h, over which the front may
  * send messages with descriptors to a running engine. A message begins with its kind, 4 bytes; none
@@ -84,9 +84,11 @@ enum engine_fd {
     ENGINE_FD_EVENT = 5
 };
 
+/* Each gives way to those before it. */
 enum engine_lane_id {
     ENGINE_LANE_SHORT,
     ENGINE_LANE_LONG,
+    ENGINE_LANE_BACKGROUND, /* what no client waits for */
     ENGINE_LANES
 };
 

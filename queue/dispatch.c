@@ -109,7 +109,6 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     assert(lane->up && ring->in_flight < queue->limits.in_flight);
     slot->used = true;
     slot->suspected = false;
-    slot->background = slot->fragments[0].item->priority == QUEUE_PRIORITY_BACKGROUND;
     slot->dropped = 0;
     slot->stage = QUEUE_STAGE_SENT;
     slot->submitted_ns = slot->since_ns = now_ns;
@@ -166,7 +165,7 @@ static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue
         return false;
     enum queue_reason reason;
     slot->key = list->group->key;
-    slot->count = queue__waiting_take(queue, list, now_ns, slot->fragments, &reason);
+    slot->count = queue__waiting_take(queue, list, slot->fragments, &reason);
     if (reason == QUEUE_REASON_GATHERED && queue->limits.batch_wait_ns > 0)
         reason = QUEUE_REASON_WAITED;
     submit(queue, lane, slot, now_ns, reason);

@@ -44,7 +44,10 @@ enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
 
 static int in_flight(const struct queue_lane *lane)
 {
-    return lane->rings[ENGINE_LANE_SHORT].in_flight + lane->rings[ENGINE_LANE_LONG].in_flight;
+    int count = 0;
+    for (int kind = 0; kind < ENGINE_LANES; kind++)
+        count += lane->rings[kind].in_flight;
+    return count;
 }
 
 void queue_lane_destroy(struct queue_lane **lane_pointer)
@@ -88,8 +91,8 @@ static void go_up(struct queue_lane *lane, struct role_series series, uint64_t n
     lane->busy = series.busy;
     lane->up = true;
     lane->last_batch_ns = 0;
-    lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;
-    lane->rings[ENGINE_LANE_LONG].last_reap_ns = now_ns;
+    for (int kind = 0; kind < ENGINE_LANES; kind++)
+        lane->rings[kind].last_reap_ns = now_ns;
     queue__class_note_up(lane->queue, lane);
     queue__dispatch(lane->queue, now_ns);
 }

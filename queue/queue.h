@@ -7,9 +7,7 @@
  * Batching is natural: queue_flush sends what has gathered as long as a lane has room; while
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
  * waiting lists of (priority, client, key), oldest first within one. What waits in the background
- * (jobs) uses what others leave: a lane has one batch of it at most while others come, a short one,
- * none of it
- * joins the batches of others, and where they leave nothing it gets a sixteenth.
+ * (jobs) goes to a lane of its own, which gives way to the others in the engine.
  *
  * Device classes: engines of one kind of device form a class, and share what waits for it. An item
  * goes to CUDA when the engines there take its method, precision and order, else to the host, which

@@ -92,7 +92,6 @@ struct queue_slot {
     uint64_t until_ns;           /* while it waits: how long it may, as far as was seen */
     double predicted_ns, max_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;     /* of inputs and wanted outputs */
-    bool background;             /* it was led by such an item */
     bool suspected;              /* its engine is ending, and its fragments count as suspected */
     int dropped; /* the first so many fragments are of dropped items; there may be more */
     int count;
@@ -257,7 +256,6 @@ struct queue {
     struct queue_group *groups[QUEUE_HASH_SIZE];
     struct queue_waiting *lists[QUEUE_HASH_SIZE];
     double waiting_cost_ns, running_cost_ns;
-    uint64_t foreground_ns; /* when an item last came that a client waits for; 0: none has */
 
     /* engines */
     bool waiting; /* queue_wait_begin is in force */
@@ -360,7 +358,7 @@ void queue__waiting_drop_all(struct queue *queue, enum queue_class_id device_cla
                              enum error status);
 /* Takes matrices of the picked list's group into fragments; returns the count and the reason why it
  * stopped. */
-int queue__waiting_take(struct queue *queue, struct queue_waiting *list, uint64_t now_ns,
+int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
                         struct queue_fragment *fragments, enum queue_reason *reason);
 
 /* dispatch.c: from queue to lane and back. */

@@ -17,19 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-
 #define QUANTUM_NS 250e3 /* of normal priority */
 
-/* A higher priority gets four times the share of the next lower one; none is starved. */
+/* A higher priority gets four times the share of the next lower one; none is starved. The
+ * background has a lane kind to itself. */
 static const double quantum_ns[QUEUE_PRIORITIES] = {[1] = 4 * QUANTUM_NS,
                                                     [2] = QUANTUM_NS,
                                                     [3] = QUANTUM_NS / 4,
-                                                    [QUEUE_PRIORITY_BACKGROUND] = QUANTUM_NS / 16};
-/* So long after an item that a client waits for there may come another: it is not to wait for more
- * than a short batch of the background's. */
-#define FOREGROUND_NS (100 * CLOCK_MS)
-#define BACKGROUND_COST_NS (QUANTUM_NS / 2)
+                                                    [QUEUE_PRIORITY_BACKGROUND] = QUANTUM_NS};
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -56,6 +51,14 @@ static uint64_t list_hash(uint64_t hash, int priority, uint32_t client)
     return mix(mix(hash, (uint64_t)priority), client);
 }
 
+static enum engine_lane_id lane_of(const struct queue *queue, const struct queue_item *item)
+{
+    if (item->priority == QUEUE_PRIORITY_BACKGROUND)
+        return ENGINE_LANE_BACKGROUND;
+    bool is_long = item->cost_ns > (double)queue->limits.long_cost_ns;
+    return is_long ? ENGINE_LANE_LONG : ENGINE_LANE_SHORT;
+}
+
 static void key_of(const struct queue *queue, const struct queue_item *item,
                    enum queue_class_id device_class, struct queue_key *key)
 {
@@ -63,8 +66,7 @@ static void key_of(const struct queue *queue, const struct queue_item *item,
     key->method = item->method;
     key->device_class = device_class;
     key->precision = item->precision;
-    key->lane =
-        item->cost_ns > (double)queue->limits.long_cost_ns ? ENGINE_LANE_LONG : ENGINE_LANE_SHORT;
+    key->lane = lane_of(queue, item);
     key->n = item->n;
     key->m = item->m;
     key->only_engine = item->only_engine;
@@ -172,8 +174,7 @@ static struct queue_waiting *list_get(struct queue *queue, const struct queue_it
     list->group = group;
     list->priority = priority;
     list->client = item->client;
-    /* In the background a list leads once others have used up theirs, or are not there. */
-    list->deficit_ns = priority == QUEUE_PRIORITY_BACKGROUND ? 0 : quantum_ns[priority];
+    list->deficit_ns = quantum_ns[priority];
     list->hash_next = queue->lists[bucket];
     queue->lists[bucket] = list;
     list_link(queue, list);
@@ -252,8 +253,6 @@ enum error queue__waiting_add(struct queue *queue, struct queue_item *item)
         list->first = item;
     list->last = item;
     count_waiting(queue, list->group, item, item->batch - item->taken);
-    if (list->priority != QUEUE_PRIORITY_BACKGROUND && !item->uncounted)
-        queue->foreground_ns = item->queued_ns;
     return ERROR_NONE;
 }
 
@@ -343,30 +342,12 @@ static void pay(struct queue_waiting *ring, double rounds)
     }
 }
 
-/* Do clients send items at the moment? */
-static bool is_foreground(const struct queue *queue, uint64_t now_ns)
-{
-    return queue->foreground_ns != 0 && now_ns <= queue->foreground_ns + FOREGROUND_NS;
-}
-
-/* The lowest priority of which a batch may be sent to the lane now. */
-static int lowest_priority(const struct queue_lane *lane, enum engine_lane_id kind, uint64_t now_ns)
-{
-    const struct queue *queue = lane->queue;
-    int background = 0;
-    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
-        background += lane->rings[kind].slots[i].used && lane->rings[kind].slots[i].background;
-    bool is_full = background > 0 && is_foreground(queue, now_ns);
-    return is_full ? QUEUE_PRIORITY_BACKGROUND - 1 : QUEUE_PRIORITY_BACKGROUND;
-}
-
 /* The first list that may lead, higher priorities before lower ones. */
 static struct queue_waiting *first_solvent(const struct queue_lane *lane,
-                                           struct queue_waiting **rings, int lowest,
-                                           uint64_t now_ns, bool *any)
+                                           struct queue_waiting **rings, uint64_t now_ns, bool *any)
 {
     struct queue_waiting *list = NULL;
-    for (int priority = 1; priority <= lowest && list == NULL; priority++)
+    for (int priority = 1; priority < QUEUE_PRIORITIES && list == NULL; priority++)
         list = solvent(lane, &rings[priority], now_ns, any);
     return list;
 }
@@ -376,18 +357,17 @@ struct queue_waiting *queue__waiting_pick(const struct queue_lane *lane,
                                           enum engine_lane_id kind, uint64_t now_ns)
 {
     struct queue_waiting **rings = lane->queue->classes[device_class].rings[kind];
-    int lowest = lowest_priority(lane, kind, now_ns);
     bool any = false;
-    struct queue_waiting *list = first_solvent(lane, rings, lowest, now_ns, &any);
+    struct queue_waiting *list = first_solvent(lane, rings, now_ns, &any);
     if (list != NULL || !any)
         return list;
     /* All in debt: as many rounds as bring the first of them out, at once. */
     double rounds = HUGE_VAL;
-    for (int priority = 1; priority <= lowest; priority++)
+    for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
         rounds = rounds_needed(lane, rings[priority], now_ns, rounds);
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
         pay(rings[priority], rounds);
-    list = first_solvent(lane, rings, lowest, now_ns, &any);
+    list = first_solvent(lane, rings, now_ns, &any);
     assert(list != NULL);
     return list;
 }
@@ -479,35 +459,24 @@ static int take_turn(struct queue *queue, struct queue_waiting *list, struct bud
     return taken;
 }
 
-/* The next list of the circle that may join a batch; NULL: there is none. The background joins its
- * own batches alone: others are not to be longer for it. */
-static struct queue_waiting *next_to_join(struct queue_waiting *list, bool is_background)
-{
-    struct queue_waiting *next = list->group_next;
-    while (next != list && next->priority == QUEUE_PRIORITY_BACKGROUND && !is_background)
-        next = next->group_next;
-    return next != list || list->first != NULL ? next : NULL;
-}
-
-int queue__waiting_take(struct queue *queue, struct queue_waiting *list, uint64_t now_ns,
+int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
                         struct queue_fragment *fragments, enum queue_reason *reason)
 {
     const struct queue_limits *limits = &queue->limits;
-    bool is_short = list->group->key.lane == ENGINE_LANE_SHORT;
+    bool is_long = list->group->key.lane == ENGINE_LANE_LONG;
     struct budget budget = {
-        .cost_ns = (double)(is_short ? limits->batch_cost_ns : limits->long_cost_ns),
+        .cost_ns = (double)(is_long ? limits->long_cost_ns : limits->batch_cost_ns),
         .matrices = limits->batch_matrices_max[list->group->key.device_class],
         .bytes = limits->batch_bytes_max,
         .items = ENGINE_BATCH_ITEMS,
         .reason = QUEUE_REASON_GATHERED,
     };
     int count = 0;
-    bool is_background = list->priority == QUEUE_PRIORITY_BACKGROUND;
-    if (is_background && is_foreground(queue, now_ns))
-        budget.cost_ns = fmin(budget.cost_ns, BACKGROUND_COST_NS);
     while (list != NULL && budget.reason == QUEUE_REASON_GATHERED) {
         count += take_turn(queue, list, &budget, fragments + count, count == 0);
-        struct queue_waiting *following = next_to_join(list, is_background);
+        struct queue_waiting *following = list->group_next != list ? list->group_next : NULL;
+        if (list->first != NULL && following == NULL)
+            following = list; /* alone in its group: another turn */
         list_free_if_empty(queue, list);
         list = following;
     }

@@ -13,18 +13,17 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/rank.h"
 #include "queue/jobs/disk.h"
 #include "queue/jobs/jobs_private.h"
 #include "queue/jobs/store_sqlite.h"
 
 #define WORKERS 4
-#define WORKERS_NICE 10
 #define TASKS_MAX 4096 /* all that a runner has, and files that go */
 #define CLEAN_NS (10 * CLOCK_S)
 #define TOTALS_NS CLOCK_S
@@ -376,11 +375,11 @@ struct workers_wish {
     struct failure *failure;
 };
 
-/* Threads have the nice value of the one that makes them. */
-static void *make_nice_workers(void *context)
+/* Threads have the rank of the one that makes them. */
+static void *make_ranked_workers(void *context)
 {
     struct workers_wish *wish = context;
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), WORKERS_NICE); /* at worst they are as others */
+    rank_take(RANK_IDLE);
     wish->error = workers_create(WORKERS, TASKS_MAX, &wish->workers, wish->failure);
     return NULL;
 }
@@ -390,7 +389,7 @@ static enum error make_workers(struct jobs *jobs, struct failure *failure)
 {
     struct workers_wish wish = {NULL, ERROR_INTERNAL, failure};
     pthread_t thread;
-    if (pthread_create(&thread, NULL, make_nice_workers, &wish) != 0)
+    if (pthread_create(&thread, NULL, make_ranked_workers, &wish) != 0)
         return failure_set(failure, ERROR_INTERNAL, "no thread for jobs");
     pthread_join(thread, NULL);
     jobs->workers = wish.workers;

@@ -31,12 +31,13 @@ struct entry {
 struct cuda_pool {
     size_t bytes_max;
     pthread_mutex_t lock;
-    size_t held, used, used_long;
-    bool drains, drains_for_long; /* no other lane takes a block until nothing is in use */
-    uint64_t full_ns, tried_ns;   /* others have the device's memory: since when, 0: they have not;
-                                     and when it was tried last */
-    uint64_t patience_ns;         /* see cuda_pool_set_patience */
-    uint64_t given_ns;            /* when a block was given back last */
+    size_t held, used, used_by[ENGINE_LANES];
+    bool drains; /* no other lane takes a block until nothing is in use */
+    enum engine_lane_id drains_for;
+    uint64_t full_ns, tried_ns; /* others have the device's memory: since when, 0: they have not;
+                                   and when it was tried last */
+    uint64_t patience_ns;       /* see cuda_pool_set_patience */
+    uint64_t given_ns;          /* when a block was given back last */
     struct entry entries[BLOCKS];
 };
 
@@ -178,13 +179,15 @@ static size_t share_of(const struct cuda_pool *pool)
     return pool->bytes_max / SHARE;
 }
 
-/* What the lane may take now: the long one leaves a part, but for a matrix that needs it. */
-static size_t room_of(const struct cuda_pool *pool, bool is_long, size_t least)
+/* What the lane may take now: the others leave a part to the short one, but for a matrix that needs
+ * it. */
+static size_t room_of(const struct cuda_pool *pool, enum engine_lane_id lane, size_t least)
 {
     size_t most = pool->bytes_max - pool->bytes_max / SHORT_PART;
-    if (!is_long || (pool->used_long == 0 && least > most))
+    size_t used = pool->used - pool->used_by[ENGINE_LANE_SHORT];
+    if (lane == ENGINE_LANE_SHORT || (used == 0 && least > most))
         return pool->bytes_max;
-    return most > pool->used_long ? most - pool->used_long : 0;
+    return most > used ? most - used : 0;
 }
 
 /* The device has not even the least, though nothing of ours is in use: another engine has it, which
@@ -222,97 +225,99 @@ static cudaError_t search(struct cuda_pool *pool, size_t least, size_t wanted, s
     }
 }
 
-static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                        uint64_t now_ns, struct entry **found)
+static cudaError_t take(struct cuda_pool *pool, enum engine_lane_id lane, size_t least,
+                        size_t wanted, uint64_t now_ns, struct entry **found)
 {
     if (least > pool->bytes_max)
         return cudaErrorMemoryAllocation;
     if (is_full(pool, now_ns))
         return cudaErrorNotReady;
-    cudaError_t status = search(pool, least, wanted, room_of(pool, is_long, least), found);
+    cudaError_t status = search(pool, least, wanted, room_of(pool, lane, least), found);
     if (status != cudaSuccess || *found)
         return status;
     return pool->used > 0 ? cudaErrorNotReady : note_full(pool, now_ns);
 }
 
-/* Has the other lane to wait for who finds no memory? Enough may be unused, but only in pieces that
- * can be freed when nothing is in use. Who has begun must not be kept from it by those that begin
- * behind it; but for the long lane's own batches the short one does not wait. */
-static bool reserves(const struct cuda_pool *pool, bool is_long, bool has_begun, size_t least)
+/* Have the other lanes to wait for who finds no memory? Enough may be unused, but only in pieces
+ * that can be freed when nothing is in use. Who has begun must not be kept from it by those that
+ * begin behind it; but the short lane does not wait for the own batches of another. */
+static bool reserves(const struct cuda_pool *pool, enum engine_lane_id lane, bool has_begun,
+                     size_t least)
 {
-    if (pool->used == 0 || least > room_of(pool, is_long, least))
+    if (pool->used == 0 || least > room_of(pool, lane, least))
         return false;
-    return has_begun ? !is_long || pool->used_long == 0 : least <= pool->bytes_max - pool->used;
+    return has_begun ? lane == ENGINE_LANE_SHORT || pool->used_by[lane] == 0
+                     : least <= pool->bytes_max - pool->used;
 }
 
-static cudaError_t take_in_turn(struct cuda_pool *pool, bool is_long, bool has_begun, size_t least,
-                                size_t wanted, struct entry **found)
+static cudaError_t take_in_turn(struct cuda_pool *pool, enum engine_lane_id lane, bool has_begun,
+                                size_t least, size_t wanted, struct entry **found)
 {
     uint64_t now_ns = clock_now_ns();
-    if (pool->drains && pool->drains_for_long != is_long)
+    if (pool->drains && pool->drains_for != lane)
         return cudaErrorNotReady;
-    cudaError_t status = take(pool, is_long, least, wanted, now_ns, found);
-    pool->drains = status == cudaErrorNotReady && reserves(pool, is_long, has_begun, least);
-    pool->drains_for_long = is_long;
+    cudaError_t status = take(pool, lane, least, wanted, now_ns, found);
+    pool->drains = status == cudaErrorNotReady && reserves(pool, lane, has_begun, least);
+    pool->drains_for = lane;
     return status;
 }
 
-static void hand_out(struct cuda_pool *pool, bool is_long, struct entry *entry,
+static void hand_out(struct cuda_pool *pool, enum engine_lane_id lane, struct entry *entry,
                      struct cuda_block *block)
 {
     entry->used = true;
     pool->used += entry->bytes;
-    pool->used_long += is_long ? entry->bytes : 0;
-    *block = (struct cuda_block){entry->d_data, entry->bytes, is_long};
+    pool->used_by[lane] += entry->bytes;
+    *block = (struct cuda_block){entry->d_data, entry->bytes, lane};
 }
 
 /* ---- The lock ---- */
 
-static cudaError_t take_locked(struct cuda_pool *pool, bool is_long, bool has_begun, size_t least,
-                               size_t wanted, struct cuda_block *block)
+static cudaError_t take_locked(struct cuda_pool *pool, enum engine_lane_id lane, bool has_begun,
+                               size_t least, size_t wanted, struct cuda_block *block)
 {
     assert(least >= 1 && least <= wanted && !block->d_data);
     struct entry *found = NULL;
     pthread_mutex_lock(&pool->lock);
-    cudaError_t status = take_in_turn(pool, is_long, has_begun, least, wanted, &found);
+    cudaError_t status = take_in_turn(pool, lane, has_begun, least, wanted, &found);
     if (status == cudaSuccess)
-        hand_out(pool, is_long, found, block);
+        hand_out(pool, lane, found, block);
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
 
-cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                           struct cuda_block *block)
+cudaError_t cuda_pool_take(struct cuda_pool *pool, enum engine_lane_id lane, size_t least,
+                           size_t wanted, struct cuda_block *block)
 {
-    return take_locked(pool, is_long, false, least, wanted, block);
+    return take_locked(pool, lane, false, least, wanted, block);
 }
 
-cudaError_t cuda_pool_take_on(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                              struct cuda_block *block)
+cudaError_t cuda_pool_take_on(struct cuda_pool *pool, enum engine_lane_id lane, size_t least,
+                              size_t wanted, struct cuda_block *block)
 {
-    return take_locked(pool, is_long, true, least, wanted, block);
+    return take_locked(pool, lane, true, least, wanted, block);
 }
 
-cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                          struct cuda_block *block)
+cudaError_t cuda_pool_try(struct cuda_pool *pool, enum engine_lane_id lane, size_t least,
+                          size_t wanted, struct cuda_block *block)
 {
     assert(least >= 1 && least <= wanted && !block->d_data);
     struct entry *found = NULL;
     cudaError_t status = cudaSuccess;
     pthread_mutex_lock(&pool->lock);
-    size_t room = room_of(pool, is_long, least), share = share_of(pool);
+    size_t room = room_of(pool, lane, least), share = share_of(pool);
     if (!pool->drains && least <= share)
         status = search(pool, least, wanted, room < share ? room : share, &found);
     if (status == cudaSuccess && found)
-        hand_out(pool, is_long, found, block);
+        hand_out(pool, lane, found, block);
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
 
-void cuda_pool_withdraw(struct cuda_pool *pool, bool is_long)
+void cuda_pool_withdraw(struct cuda_pool *pool, enum engine_lane_id lane)
 {
     pthread_mutex_lock(&pool->lock);
-    pool->drains = pool->drains && pool->drains_for_long != is_long;
+    pool->drains = pool->drains && pool->drains_for != lane;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -328,7 +333,7 @@ void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block)
         assert(entry->used);
         entry->used = false;
         pool->used -= entry->bytes;
-        pool->used_long -= block->is_long ? entry->bytes : 0;
+        pool->used_by[block->lane] -= entry->bytes;
         pool->given_ns = clock_now_ns();
     }
     pthread_mutex_unlock(&pool->lock);

@@ -25,7 +25,7 @@
 /* Kernels are loaded as load.h says: not all of cuBLAS's with the context. And each stream has a
  * hardware queue of its own, of which there are 8 unless one asks for more, as many as the lanes'
  * streams alone: streams that share one wait for each other, so that a kernel that hangs would stop
- * batches of the other lane. Must come before the process's first CUDA call. */
+ * batches of the other lanes. Must come before the process's first CUDA call. */
 static cudaError_t count_devices(int *count)
 {
     setenv("CUDA_MODULE_LOADING", "LAZY", 0);

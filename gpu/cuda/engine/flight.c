@@ -308,9 +308,8 @@ static cudaError_t take_block(struct cuda_flight *flight)
     size_t wanted = lacks(flight) ? method->recover_workspace(call, call->to_recover)
                                   : method->workspace(call, call->matrices);
     wanted = wanted < least ? least : wanted;
-    return lacks(flight)
-               ? cuda_pool_take_on(lane->pool, lane->is_long, least, wanted, &flight->block)
-               : cuda_pool_take(lane->pool, lane->is_long, least, wanted, &flight->block);
+    return lacks(flight) ? cuda_pool_take_on(lane->pool, lane->kind, least, wanted, &flight->block)
+                         : cuda_pool_take(lane->pool, lane->kind, least, wanted, &flight->block);
 }
 
 /* Takes what a flight in line waits for, when it is its turn; nothing where nothing is going to be
@@ -323,7 +322,7 @@ static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
     if (!is_its_turn(flight))
         return cudaErrorNotReady;
     if (unwanted)
-        cuda_pool_withdraw(lane->pool, lane->is_long);
+        cuda_pool_withdraw(lane->pool, lane->kind);
     else
         status = take_block(flight);
     use_block(flight);
@@ -372,7 +371,7 @@ static cudaError_t widen(struct cuda_flight *flight)
     size_t wanted = method->recover_workspace(&flight->call, flight->call.to_recover);
     cudaError_t status = cudaSuccess;
     if (wanted >= least)
-        status = cuda_pool_try(lane->pool, lane->is_long, least, wanted, &larger);
+        status = cuda_pool_try(lane->pool, lane->kind, least, wanted, &larger);
     if (!larger.d_data)
         return status;
     cuda_pool_give(lane->pool, &flight->block);

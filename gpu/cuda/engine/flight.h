@@ -75,7 +75,7 @@ struct cuda_flight_lane {
     struct region_map d_arena;
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */
-    bool is_long;
+    enum engine_lane_id kind;
     struct cuda_products *neighbour;          /* the first flight's, once it is made */
     struct cuda_flight_line waiting, lacking; /* of the states; `lacking` goes first */
 };

@@ -24,7 +24,7 @@
 #define PAUSE_PART 8
 #define PAUSE_MIN_NS 2000
 #define PAUSE_MAX_NS 200000
-/* How long the pool keeps memory that neither lane uses. */
+/* How long the pool keeps memory that no lane uses. */
 #define KEEP_NS (5 * (int64_t)CLOCK_S)
 
 struct cuda_lane {
@@ -136,13 +136,14 @@ enum engine_exit cuda_lane_start(const struct cuda_lane_options *options)
                                              .d_arena = options->d_arena,
                                              .pool = options->pool,
                                              .faults = options->faults,
-                                             .is_long = options->is_long};
+                                             .kind = options->kind};
     lane->taken = process_ring_first(options->lane);
     cudaError_t status = cudaDeviceGetStreamPriorityRange(&low, &high);
     enum engine_exit how =
         status == cudaSuccess ? ENGINE_EXIT_OK : cuda__failed(status, "ask for priorities");
+    const int priorities[ENGINE_LANES] = {high, (high + low) / 2, low}; /* high: the least number */
     for (int i = 0; how == ENGINE_EXIT_OK && i < ENGINE_BATCH_SLOTS; i++)
-        how = cuda_flight_create(&lane->flights[i], &lane->shared, options->is_long ? low : high);
+        how = cuda_flight_create(&lane->flights[i], &lane->shared, priorities[options->kind]);
     if (how == ENGINE_EXIT_OK && pthread_create(&thread, NULL, serve, lane) != 0) {
         log_line(LOG_ERROR, "cannot start a thread", NULL);
         how = ENGINE_EXIT_FAILURE;

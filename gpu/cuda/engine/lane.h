@@ -1,8 +1,8 @@
 /* gpu/cuda/engine/lane.h: serves one lane of the engine contract on the device, with one thread.
  *
  * It takes submitted batches in order, launches each at once on its slot's own stream, and reports
- * them in the order they end. Batches of the short lane go before those of the long one where both
- * wait for room on the device: that is the streams' priority.
+ * them in the order they end. Batches of the short lane go before those of the long one, and these
+ * before the background's, where they wait for room on the device: that is the streams' priority.
  *
  * Idle it polls for a little while and then sleeps on the lane's futex. While something runs it
  * polls for a little while, and then looks with pauses that grow with the time since anything
@@ -27,7 +27,7 @@ struct cuda_lane_options {
     struct region_map d_arena;
     struct cuda_pool *pool;
     int event_fd;
-    bool is_long;
+    enum engine_lane_id kind;
     int64_t spin_ns;                     /* how long it polls before it sleeps */
     const struct process_faults *faults; /* NULL: none */
 };

@@ -26,7 +26,7 @@
 
 /* How long the short lane polls before it sleeps. A wake from sleep costs a batch 15 us or so,
  * which a client that sends one matrix after the other would pay each time; with few cores the poll
- * keeps the front from running. The long lane never polls. */
+ * keeps the front from running. The other lanes never poll. */
 #define SPIN_NS 100000
 #define SPIN_FEW_CORES_NS 5000
 #define FEW_CORES 4
@@ -91,7 +91,6 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
     enum engine_exit how = cuda_device_pin(process->arena.base, d_arena.bytes, &d_arena.base);
     cuda_pool_set_patience(pool, ENGINE_MEMORY_WAIT_NS);
     for (int i = 0; how == ENGINE_EXIT_OK && i < ENGINE_LANES; i++) {
-        bool is_long = i == ENGINE_LANE_LONG;
         struct cuda_lane_options options = {
             .lane = &process->shared->lanes[i],
             .device = device,
@@ -99,8 +98,8 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
             .d_arena = d_arena,
             .pool = pool,
             .event_fd = ENGINE_FD_EVENT,
-            .is_long = is_long,
-            .spin_ns = is_long                       ? 0
+            .kind = (enum engine_lane_id)i,
+            .spin_ns = i != ENGINE_LANE_SHORT        ? 0
                        : process_cores() < FEW_CORES ? SPIN_FEW_CORES_NS
                                                      : SPIN_NS,
             .faults = settings->tests.has_faults ? &settings->tests.faults : NULL,

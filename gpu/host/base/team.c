@@ -17,8 +17,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,8 +28,8 @@
 #define SPIN_POLLS 64 /* between two looks at the clock */
 
 struct host_team {
-    int helpers, nice;
-    int started;
+    int helpers, started;
+    enum rank rank;
     pthread_t *threads;
     _Atomic bool stopping, busy;
     _Alignas(64) _Atomic uint32_t left;
@@ -94,8 +92,7 @@ static void sleep_for_work(struct host_team *team)
 static void *help(void *context)
 {
     struct host_team *team = context;
-    if (team->nice != 0)
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), team->nice);
+    rank_take(team->rank);
     while (!atomic_load(&team->stopping)) {
         bool any = false;
         while (take_part(team))
@@ -106,7 +103,7 @@ static void *help(void *context)
     return NULL;
 }
 
-enum error host_team_create(int helpers, int nice, struct host_team **result,
+enum error host_team_create(int helpers, enum rank rank, struct host_team **result,
                             struct failure *failure)
 {
     assert(helpers >= 0);
@@ -119,7 +116,7 @@ enum error host_team_create(int helpers, int nice, struct host_team **result,
     }
     memset(team, 0, sizeof *team);
     team->helpers = helpers;
-    team->nice = nice;
+    team->rank = rank;
     team->threads = threads;
     for (; team->started < helpers; team->started++) {
         if (pthread_create(&threads[team->started], NULL, help, team) != 0) {

@@ -26,11 +26,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/rank.h"
 
 struct host_team;
 
-/* helpers >= 0, next to the caller of host_team_run; nice: added to their niceness. */
-ERROR_MUST_CHECK enum error host_team_create(int helpers, int nice, struct host_team **team,
+/* helpers >= 0, next to the caller of host_team_run; rank: theirs. */
+ERROR_MUST_CHECK enum error host_team_create(int helpers, enum rank rank, struct host_team **team,
                                              struct failure *failure);
 /* No run is under way. Joins the helpers and nulls *team. */
 void host_team_destroy(struct host_team **team);

@@ -19,8 +19,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -163,8 +161,7 @@ static void *work(void *context)
 {
     struct worker *worker = context;
     struct host_lane *lane = worker->lane;
-    if (lane->options.nice != 0)
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), lane->options.nice);
+    rank_take(lane->options.rank);
     while (!atomic_load(&lane->stopping)) {
         uint32_t chunk;
         struct host_job *job = take_chunk(lane, &chunk);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/rank.h"
 #include "base/region.h"
 #include "gpu/engine.h"
 #include "gpu/host/base/scratch.h"
@@ -25,7 +26,7 @@ struct host_lane_options {
     struct region_map arena;
     int event_fd;
     int threads;                /* >= 1 */
-    int nice;                   /* added to the workers' niceness */
+    enum rank rank;             /* the workers' */
     int64_t spin_ns;            /* how long one worker polls for the next batch before it sleeps */
     struct host_budget *budget; /* of scratch; borrowed; lanes may share it */
     struct host_team *team;     /* helps with large matrices; borrowed; or NULL */

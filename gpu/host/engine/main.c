@@ -3,9 +3,10 @@
  *
  * Started by the front, with the descriptors of enum engine_fd. It maps the arena and the lanes,
  * checks that both were built from one contract, and serves each lane with a pool of workers of its
- * own: the long lane's are as many, and nice, so that long work never holds a short worker. The
- * lanes share one budget of scratch memory. Each has a team of helpers for large matrices, as nice
- * as its workers: one team for both would hold short work up, or take cores from it.
+ * own, as many for each: the long lane's are nice, and the background's run where no other thread
+ * wants to, so that neither holds a short worker. The lanes share one budget of scratch memory.
+ * Each has a team of helpers for large matrices, of its workers' rank: one team for all would hold
+ * short work up, or take cores from it.
  *
  * Threads: main waits for the control socket's end; one beats; the lanes have their workers and
  * helpers. The process ends by _exit when the pipe ends, or with the front (PR_SET_PDEATHSIG);
@@ -32,9 +33,8 @@
 #define THREADS_MAX 128
 #define HELPERS_MAX 31 /* of a lane; for the same reason */
 #define SCRATCH_MIN (INT64_C(1) << 30)
-#define LONG_NICE 10
 /* The short lane polls this long before it sleeps; with few cores the poll keeps the front from
- * running. The long lane never polls. */
+ * running. The others never poll. */
 #define SPIN_NS 20000
 #define SPIN_FEW_CORES_NS 4000
 #define FEW_CORES 4
@@ -101,6 +101,10 @@ static void identify(struct process_identity *identity)
     }
 }
 
+static const enum rank ranks[ENGINE_LANES] = {[ENGINE_LANE_SHORT] = RANK_NORMAL,
+                                              [ENGINE_LANE_LONG] = RANK_NICE,
+                                              [ENGINE_LANE_BACKGROUND] = RANK_IDLE};
+
 static bool start_lanes(const struct settings *settings, const struct process *process, int threads,
                         int64_t spin_ns)
 {
@@ -111,18 +115,16 @@ static bool start_lanes(const struct settings *settings, const struct process *p
     scratch_max = scratch_max > 0 ? scratch_max : default_scratch_max();
     enum error error = host_budget_create(scratch_max, ENGINE_LANES * threads, &budget, &failure);
     for (int i = 0; error == ERROR_NONE && i < ENGINE_LANES; i++) {
-        bool is_long = i == ENGINE_LANE_LONG;
-        int nice = is_long ? LONG_NICE : 0;
         struct host_lane *lane;
         struct host_team *team = NULL;
-        error = host_team_create(helpers, nice, &team, &failure);
+        error = host_team_create(helpers, ranks[i], &team, &failure);
         struct host_lane_options options = {
             .lane = &process->shared->lanes[i],
             .arena = process->arena,
             .event_fd = ENGINE_FD_EVENT,
             .threads = threads,
-            .nice = nice,
-            .spin_ns = is_long ? 0 : spin_ns,
+            .rank = ranks[i],
+            .spin_ns = i == ENGINE_LANE_SHORT ? spin_ns : 0,
             .budget = budget,
             .team = team,
             .faults = settings->tests.has_faults ? &settings->tests.faults : NULL,
