@@ -187,8 +187,9 @@ def test_a_hopeless_inverse_alone_is_answered_200(client):
         assert np.isnan(outputs["inverse"]).all() and np.isnan(outputs["det_ratio"])
 
 
-@pytest.mark.parametrize("dtype, scales, bound", [("f8", [1e-10, 1e-13, 1e-15, 1e-17], 1e-13),
-                                                  ("f4", [1e-3, 1e-5, 1e-7, 1e-8], 1e-5)])
+@pytest.mark.parametrize("dtype, scales, bound",
+                         [("f8", [1e-10, 1e-13, 1e-15, 1e-17, 1e-240], 1e-13),
+                          ("f4", [1e-3, 1e-5, 1e-7, 1e-8, 1e-19], 1e-5)])
 def test_a_tiny_a0_keeps_its_digits(client, dtype, scales, bound):
     """A0 = s I and X = Y = 1: A, once it is formed, has lost s."""
     for n in (2, 3, 20, 60):

@@ -321,8 +321,8 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
     REAL rcond = (REAL)NAN;
     bool singular = verdict->singular;
     if (!ism->b || ism->a0) {
-        rcond = rcond_of(verdict);
-        singular = rcond < REAL_EPS && !verdict->determined;
+        rcond = verdict->overflows ? 0 : rcond_of(verdict);
+        singular = verdict->overflows || (rcond < REAL_EPS && !verdict->determined);
     }
     R(host__ism_report)(ism, singular ? ism->n + 1 : 0, rcond, algorithm, det_ratio);
 }
@@ -377,11 +377,15 @@ static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
 static bool follow_dd(struct R(host_ism) * ism, struct host_ism_verdict *verdict)
 {
     double amplified;
-    if (!R(host__ism_woodbury)(ism, &amplified))
+    int exponent;
+    if (!R(host__ism_woodbury)(ism, &amplified, &exponent))
         return false;
     *verdict = R(host__ism_check)(ism);
     const double condition = amplified / ldexp(verdict->x.fraction, verdict->x.exponent);
     const double lost = condition * R(host__ism_dd_error)(ism->n);
+    R(host__ism_times_power)(ism, -exponent);
+    verdict->x.exponent -= exponent;
+    verdict->overflows = exponent != 0 && !R(host__ism_all_finite)(ism->z, ism->n * ism->n);
     verdict->determined = condition * (double)REAL_EPS < 1;
     return verdict->good && lost <= LOST_ULPS * (double)REAL_EPS &&
            (verdict->determined || rcond_of(verdict) >= REAL_EPS);

@@ -75,6 +75,7 @@ struct host_ism_verdict {
     bool cancels;          /* A is known: terms of X Y^T cancel */
     bool singular;         /* A0_INVERSE alone: A is no different from a singular matrix */
     bool determined;       /* by A0, X and Y: A counts as regular whatever its condition is */
+    bool overflows;        /* the inverse, which is good */
     double error;          /* what |I - X A| seems to be; NaN when X is not finite */
     struct host_norm a, x; /* a: not known when A0_INVERSE is alone */
 };
@@ -146,8 +147,10 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block);
 bool R(host__ism_fused)(struct R(host_ism) * ism);
 
 /* A0 diagonal, all columns as one block, in double-double: woodbury.c. *amplified: u times it is
- * about the norm of what sums of unit roundoff u would lose of z. */
-bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified);
+ * about the norm of what sums of unit roundoff u would lose of z, which is 2^exponent A^-1 */
+bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified, int *exponent);
+/* z times 2^exponent. */
+void R(host__ism_times_power)(const struct R(host_ism) * ism, int exponent);
 
 /* ---- What is measured on request: measure.c. All else is done, and ism opened anew. ---- */
 

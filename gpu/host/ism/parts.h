@@ -27,7 +27,7 @@ struct host_ism_layout {
 
 /* The same of woodbury.c, which has these arrays. */
 struct host_ism_dd_layout {
-    int64_t g, k, p, c, r, by, pivots, rows, left, all;
+    int64_t g, k, p, c, r, by, pivots, weights, rows, left, all;
     int64_t total;
 };
 struct host_ism_dd_layout host__ism_layout_dd(enum precision precision, int64_t n, int64_t m);

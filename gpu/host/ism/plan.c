@@ -94,6 +94,7 @@ struct host_ism_dd_layout host__ism_layout_dd(enum precision precision, int64_t 
     layout.r = take(&layout.total, 2 * m, ldm);
     layout.by = take(&layout.total, 2, ldm);
     layout.pivots = take(&layout.total, 1, m);
+    layout.weights = take(&layout.total, 1, m);
     layout.rows = take(&layout.total, 1, ld);
     layout.left = take(&layout.total, 1, m);
     layout.all = take(&layout.total, 1, m);

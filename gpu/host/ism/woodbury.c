@@ -17,6 +17,11 @@
  * and columns, nor does it with A's condition: of A0 = s I and one column there is hardly a digit
  * to lose, however small s is.
  *
+ * Where C, or the second halves of A0^-1, would leave the range, A0 is divided by 2^k and column c
+ * of G multiplied by 2^w[c]. With W = diag(2^w) in the place of I that gives C W, and the same P; K
+ * and Z become 2^k times as large. All of it is exact. Z is then checked at a scale at which
+ * neither it nor Z A overflows, and takes its own behind that.
+ *
  * Threads: any; a team helps. Cost: 2 n^2 m + 6 n m^2 + 2/3 m^3 operations in double-double, of
  * which each is 11 to 14.
  */
@@ -38,6 +43,10 @@
 #define ELIMINATE_LINES 32 /* of a piece */
 /* Numbers beyond 2^ROOM have a reciprocal whose second half is below the range. */
 #define ROOM (REAL_MAX_EXP - 2 * REAL_DIG)
+/* A scaled Z is checked where |A| |Z| is 2^CHECKED at most: its sums then have room, and I none. */
+#define CHECKED (REAL_MAX_EXP / 4 * 3)
+
+#define NO_EXPONENT (-(1 << 20)) /* of 0 */
 
 /* `count` lines of numbers, ld apart, and as many behind them of what they lack. */
 struct dd_lines {
@@ -56,6 +65,8 @@ struct woodbury {
     REAL *rows;              /* n */
     REAL *left, *all;        /* m: the sums of |P|'s columns, and those times |Y^T| |G| + I */
     int64_t step;            /* of the elimination */
+    int exponent;            /* k, which is 0, with w, where all is in range */
+    int32_t *weights;        /* m: w */
 };
 
 static struct dd_lines lines_at(REAL *at, int64_t count, int64_t columns)
@@ -80,7 +91,8 @@ static struct woodbury open_woodbury(struct R(host_ism) * ism)
                              .pivots = (int32_t *)(work + layout.pivots),
                              .rows = work + layout.rows,
                              .left = work + layout.left,
-                             .all = work + layout.all};
+                             .all = work + layout.all,
+                             .weights = (int32_t *)(work + layout.weights)};
 }
 
 /* to + low = number / by */
@@ -94,6 +106,17 @@ HOST_INLINE void divide(REAL number, REAL by, REAL *to, REAL *low)
 
 /* ---- G, K and C ---- */
 
+HOST_INLINE REAL times_power(REAL number, int exponent)
+{
+    return exponent == 0 ? number : REAL_LDEXP(number, exponent);
+}
+
+/* A number of A0, which is scaled. */
+HOST_INLINE REAL scaled_a0(const struct woodbury *of, int64_t i)
+{
+    return times_power(of->ism->d[i], -of->exponent);
+}
+
 /* Columns of X and Y, divided by A0. */
 static void divide_column(void *context, int64_t c)
 {
@@ -101,19 +124,22 @@ static void divide_column(void *context, int64_t c)
     const struct R(host_ism) *ism = of->ism;
     const int64_t at = c * of->g.ld;
     for (int64_t i = 0; i < ism->n; i++) {
-        divide(ism->x[i * of->m + c], ism->d[i], &of->g.high[at + i], &of->g.low[at + i]);
-        divide(ism->y[i * of->m + c], ism->d[i], &of->k.high[at + i], &of->k.low[at + i]);
+        const REAL x = times_power(ism->x[i * of->m + c], of->weights[c] - of->exponent);
+        const REAL d = scaled_a0(of, i);
+        divide(x, d, &of->g.high[at + i], &of->g.low[at + i]);
+        divide(ism->y[i * of->m + c], d, &of->k.high[at + i], &of->k.low[at + i]);
     }
 }
 
-static void set_identity(const struct dd_lines *lines)
+/* lines = W */
+static void set_weights(const struct woodbury *of, const struct dd_lines *lines)
 {
     memset(lines->high, 0, (size_t)(2 * lines->columns * lines->ld) * sizeof(REAL));
     for (int64_t c = 0; c < lines->columns; c++)
-        lines->high[c * (lines->ld + 1)] = 1;
+        lines->high[c * (lines->ld + 1)] = times_power(1, of->weights[c]);
 }
 
-/* c = I + G^T Y */
+/* c = W + G^T Y */
 static void form_capacitance(const struct woodbury *of)
 {
     struct R(host_ism_dd) dd = {.lines = of->g.high,
@@ -130,8 +156,14 @@ static void form_capacitance(const struct woodbury *of)
                                 .to_low = of->c.low,
                                 .to_ld = of->c.ld,
                                 .low_ld = of->c.ld};
-    set_identity(&of->c);
+    host_team_run(of->ism->team, of->m, divide_column, (void *)of);
+    set_weights(of, &of->c);
     R(host__ism_dd)(of->ism->team, &dd);
+}
+
+static REAL min_magnitude(REAL smallest, REAL number)
+{
+    return REAL_FABS(number) < smallest ? REAL_FABS(number) : smallest;
 }
 
 /* Are all numbers, and what they lack, in range, and their reciprocals? */
@@ -140,7 +172,7 @@ static bool is_in_range(const struct woodbury *of)
     const struct R(host_ism) *ism = of->ism;
     REAL smallest = REAL_MAX;
     for (int64_t i = 0; i < ism->n; i++)
-        smallest = REAL_FABS(ism->d[i]) < smallest ? REAL_FABS(ism->d[i]) : smallest;
+        smallest = min_magnitude(smallest, scaled_a0(of, i));
     if (smallest < REAL_LDEXP(1, -ROOM) || smallest > REAL_LDEXP(1, ROOM))
         return false;
     for (int64_t c = 0; c < of->m; c++) {
@@ -148,8 +180,81 @@ static bool is_in_range(const struct woodbury *of)
             if (!(REAL_FABS(of->c.high[c * of->c.ld + l]) <= REAL_LDEXP(1, ROOM)))
                 return false;
         }
+        if (!R(host__ism_all_finite)(of->k.high + c * of->k.ld, ism->n))
+            return false;
     }
     return true;
+}
+
+/* ---- The scaling ---- */
+
+/* |number| is less than 2 to it; of 0 below all others. */
+static int exponent_of(REAL number)
+{
+    int exponent = NO_EXPONENT;
+    if (number != 0)
+        (void)REAL_FREXP(number, &exponent);
+    return exponent;
+}
+
+static int max_exponent(int one, int other)
+{
+    return one > other ? one : other;
+}
+
+/* Of the largest number in column c of X A0^-1, or with `plain` of X, or Y. */
+static int column_exponent(const struct woodbury *of, const REAL *column, bool plain)
+{
+    int largest = NO_EXPONENT;
+    for (int64_t i = 0; i < of->ism->n; i++) {
+        const REAL number = column[i * of->m];
+        const int exponent =
+            exponent_of(number) - (plain || number == 0 ? 0 : exponent_of(of->ism->d[i]) - 1);
+        largest = exponent > largest ? exponent : largest;
+    }
+    return largest;
+}
+
+/* k brings the smallest number of A0 to 1/2 or more, and w those of C W to n or so. Where w would
+ * be below -ROOM, C W may still leave the range. */
+static void choose_scaling(struct woodbury *of)
+{
+    const struct R(host_ism) *ism = of->ism;
+    REAL smallest = REAL_MAX;
+    int y = NO_EXPONENT;
+    for (int64_t i = 0; i < ism->n; i++)
+        smallest = min_magnitude(smallest, ism->d[i]);
+    for (int64_t c = 0; c < of->m; c++)
+        y = max_exponent(y, column_exponent(of, ism->y + c, true));
+    of->exponent = exponent_of(smallest);
+    for (int64_t c = 0; c < of->m; c++) {
+        const int size = column_exponent(of, ism->x + c, false) + y;
+        of->weights[c] = size <= 0 ? 0 : size < ROOM ? -size : -ROOM;
+    }
+}
+
+/* A bound of |A|, but for n and m. */
+static int exponent_of_a(const struct woodbury *of)
+{
+    const struct R(host_ism) *ism = of->ism;
+    int largest = NO_EXPONENT;
+    for (int64_t i = 0; i < ism->n; i++)
+        largest = max_exponent(largest, exponent_of(ism->d[i]));
+    for (int64_t c = 0; c < of->m; c++)
+        largest = max_exponent(largest, column_exponent(of, ism->x + c, true) +
+                                            column_exponent(of, ism->y + c, true));
+    return largest;
+}
+
+/* z is 2^k A^-1. Returns the exponent that it is to have for its check. */
+static int check_exponent(const struct woodbury *of)
+{
+    const struct R(host_ism) *ism = of->ism;
+    const struct host_norm z = R(host__norm)(ism->team, ism->z, ism->n, ism->n, ism->lines);
+    const int a = exponent_of_a(of);
+    if (!z.finite || a + z.exponent - of->exponent <= CHECKED)
+        return 0;
+    return of->exponent + CHECKED - max_exponent(a, 0) - z.exponent;
 }
 
 /* ---- C's factors ---- */
@@ -242,6 +347,8 @@ static bool factor(struct woodbury *of)
     const int64_t m = of->m, ld = of->c.ld;
     struct host_team *team = m >= HOST_TEAM_ORDER_MIN ? ism->team : NULL;
     ism->det_ratio = (struct scaled){.fraction = 1};
+    for (int64_t c = 0; c < m; c++)
+        ism->det_ratio.exponent -= of->weights[c];
     for (of->step = 0; of->step < m; of->step++) {
         int64_t best = of->step;
         for (int64_t i = of->step + 1; i < m; i++) {
@@ -319,7 +426,7 @@ static void write_factors(const struct woodbury *of)
     if (ism->v)
         memcpy(ism->v, ism->y, thin_bytes);
     if (ism->r) {
-        set_identity(&of->r);
+        set_weights(of, &of->r);
         solve_transposed(of, &of->r);
     }
     for (int64_t i = 0; ism->r && i < of->m; i++) {
@@ -345,7 +452,7 @@ static void weigh_left(const struct woodbury *of)
             of->rows[i] += sum * REAL_FABS(of->ism->y[i * m + c]);
     }
     for (int64_t c = 0; c < m; c++) {
-        REAL sum = of->left[c];
+        REAL sum = times_power(of->left[c], of->weights[c]);
         for (int64_t i = 0; i < n; i++)
             sum += of->rows[i] * REAL_FABS(of->g.high[c * of->g.ld + i]);
         of->all[c] = sum;
@@ -358,7 +465,7 @@ static double amplification(const struct woodbury *of)
     const int64_t n = of->ism->n;
     REAL largest = 0;
     for (int64_t i = 0; i < n; i++)
-        of->rows[i] = REAL_FABS(of->ism->e[i]);
+        of->rows[i] = REAL_FABS(1 / scaled_a0(of, i));
     for (int64_t c = 0; c < of->m; c++) {
         const REAL *q = of->g.high + c * of->g.ld, *k = of->k.high + c * of->k.ld;
         for (int64_t i = 0; i < n; i++)
@@ -395,20 +502,41 @@ static void assemble(const struct woodbury *of)
         memset(dd.to, 0, (size_t)(dd.count * n) * sizeof *dd.to);
         memset(dd.to_low, 0, (size_t)(dd.count * dd.low_ld) * sizeof *dd.to_low);
         for (int64_t i = 0; i < dd.count; i++)
-            divide(1, ism->d[row + i], &dd.to[i * n + row + i],
+            divide(1, scaled_a0(of, row + i), &dd.to[i * n + row + i],
                    &dd.to_low[i * dd.low_ld + row + i]);
         R(host__ism_dd)(ism->team, &dd);
     }
 }
 
-bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified)
+/* c and its factors, where need be scaled. */
+static bool factor_capacitance(struct woodbury *of)
+{
+    of->exponent = 0;
+    memset(of->weights, 0, (size_t)of->m * sizeof *of->weights);
+    form_capacitance(of);
+    if (is_in_range(of))
+        return factor(of);
+    choose_scaling(of);
+    form_capacitance(of);
+    return is_in_range(of) && factor(of);
+}
+
+void R(host__ism_times_power)(const struct R(host_ism) * ism, int exponent)
+{
+    const int64_t numbers = ism->n * ism->n;
+    for (int64_t first = 0, end; exponent != 0 && first < numbers; first = end) {
+        end = host_stop_part(first, numbers);
+        for (int64_t i = first; i < end; i++)
+            ism->z[i] = REAL_LDEXP(ism->z[i], exponent);
+    }
+}
+
+bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified, int *exponent)
 {
     struct woodbury of = open_woodbury(ism);
     const size_t thin_bytes = (size_t)(2 * of.m * of.g.ld) * sizeof(REAL);
     ism->seen = false;
-    host_team_run(ism->team, of.m, divide_column, &of);
-    form_capacitance(&of);
-    if (!is_in_range(&of) || !factor(&of))
+    if (!factor_capacitance(&of))
         return false;
     write_factors(&of);
     memcpy(of.p.high, of.g.high, thin_bytes);
@@ -420,5 +548,8 @@ bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified)
     for (int64_t i = 0; i < 2 * of.m * of.p.ld; i++)
         of.p.high[i] = -of.p.high[i];
     assemble(&of);
+    *exponent = of.exponent == 0 ? 0 : check_exponent(&of);
+    R(host__ism_times_power)(ism, *exponent - of.exponent);
+    *amplified = ldexp(*amplified, *exponent - of.exponent);
     return true;
 }

@@ -376,8 +376,9 @@ double ismtest_factors_ratio(const struct ismtest_problem *problem,
     free(whole);
     free(ur);
     double size = residual_norm(n, problem->a0);
-    return largest / ((double)n * size * size * residual_norm(n, answer->inverse) *
-                      gputest_eps(problem->precision));
+    return largest / size /
+           ((double)n * (size * residual_norm(n, answer->inverse)) *
+            gputest_eps(problem->precision));
 }
 
 double ismtest_solution_ratio(const struct ismtest_problem *problem, const double *z)

@@ -19,6 +19,12 @@
 #ifndef RANDOM_MATRICES
 #define RANDOM_MATRICES 10000
 #endif
+/* Powers of two that A0 may be as small as: an engine's limits, in FP32 and FP64. */
+#ifndef TINIEST_F64
+#define TINIEST_F32 (-123)
+#define TINIEST_F64 (-1019)
+#define SIZES_SHARE 8 /* of that range, those of X and Y next to a tiny A0 */
+#endif
 #define RANK_MAX 4
 #define ORDER_MAX 60
 #define BROKEN_RANK 12
@@ -26,6 +32,7 @@
 /* What nearly all answers keep, and what all do. */
 static const double usual_errors[PRECISION_COUNT] = {1e-5, 1e-13};
 static const double largest_errors[PRECISION_COUNT] = {2e-4, 1e-11};
+static const int tiniest_exponents[PRECISION_COUNT] = {TINIEST_F32, TINIEST_F64};
 
 /* ---- A0 = s I, X = Y = 1 ---- */
 
@@ -62,17 +69,33 @@ static void check_ones(enum precision precision, int64_t n, double s)
     ismtest_free(&problem);
 }
 
+static const int64_t orders[] = {2, 3, 8, 9, 20, 33, 60};
+
 static void test_ones(void **state)
 {
     (void)state;
     static const double scales[PRECISION_COUNT][8] = {
         {1e-1, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12},
         {1e-3, 1e-10, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-100}};
-    static const int64_t orders[] = {2, 3, 8, 9, 20, 33, 60};
     ismtest_wrongs = 0;
     for (size_t i = 0; i < 2 * 8 * COUNT(orders); i++)
         check_ones(i % 2 ? PRECISION_FP64 : PRECISION_FP32, orders[i / 16],
                    scales[i % 2][i / 2 % 8]);
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
+/* To the end of the range, by powers of two and between them. */
+static void test_ones_of_any_size(void **state)
+{
+    (void)state;
+    static const int steps[PRECISION_COUNT] = {5, 37};
+    ismtest_wrongs = 0;
+    for (int p = 0; p < PRECISION_COUNT; p++) {
+        for (int exponent = -steps[p]; exponent >= tiniest_exponents[p]; exponent -= steps[p])
+            check_ones((enum precision)p, orders[-exponent / steps[p] % (int)COUNT(orders)],
+                       ldexp(1.5, exponent));
+        check_ones((enum precision)p, 2, ldexp(1, tiniest_exponents[p]));
+    }
     assert_int_equal(ismtest_wrongs, 0);
 }
 
@@ -193,6 +216,76 @@ static void test_random(void **state)
     assert_true(unusual <= RANDOM_MATRICES / 100);
 }
 
+/* A0 far below the reciprocal of what C may be, to the end of the range; X and Y of any size that
+ * leaves A and its inverse in range. m < n: else the inverse does not depend on A0. */
+static void check_tiniest(int64_t index)
+{
+    uint64_t seed = (uint64_t)index + 77;
+    for (int i = 0; i < 4; i++)
+        gputest_random(&seed);
+    const enum precision precision = index % 2 ? PRECISION_FP64 : PRECISION_FP32;
+    const enum ismtest_kind kind = index / 2 % 2 ? ISMTEST_DIAGONAL : ISMTEST_SCALE;
+    const int range = -tiniest_exponents[precision];
+    const int size = (int)(gputest_random(&seed) * range / SIZES_SHARE);
+    const int other = (int)(gputest_random(&seed) * range / SIZES_SHARE);
+    const double least = ldexp(1, -(int)(range * (0.75 + 0.2 * fabs(gputest_random(&seed)))));
+    const int64_t n = 2 + index / 4 % (ORDER_MAX - 1);
+    const int64_t m = 1 + index / 8 % (n <= RANK_MAX ? n - 1 : RANK_MAX);
+    struct ismtest_problem problem = ismtest_blank(precision, kind, n, m);
+    for (int64_t i = 0; i < n; i++) {
+        const double own = kind == ISMTEST_SCALE ? 1 : 1 + fabs(gputest_random(&seed));
+        problem.a0[i * (n + 1)] = least * own;
+    }
+    for (int64_t i = 0; i < n * m; i++) {
+        problem.x[i] = ldexp(gputest_random(&seed), size);
+        problem.y[i] = ldexp(gputest_random(&seed), other);
+    }
+    ismtest_complete(&problem);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    const double error = error_of(&problem, answer.inverse);
+    if (answer.info != 0 || !(error <= usual_errors[precision]))
+        ismtest_tell(&problem, answer.info ? "tiniest: INFO" : "tiniest: error",
+                     answer.info ? answer.info : error);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+static void test_tiniest(void **state)
+{
+    (void)state;
+    ismtest_wrongs = 0;
+    for (int64_t i = 0; i < RANDOM_MATRICES / 5; i++)
+        check_tiniest(i);
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
+#ifndef OVERFLOWS_TO_LU
+/* The inverse overflows: it goes out with INFO n+1, and what is in range of it is right. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    static const double scales[PRECISION_COUNT] = {1e-40, 1e-310};
+    for (int64_t i = 0; i < 2 * RANK_MAX; i++) {
+        const enum precision precision = i % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_SCALE, 9, 1 + i / 2);
+        uint64_t seed = (uint64_t)i;
+        for (int64_t k = 0; k < 9 * problem.m; k++) {
+            problem.x[k] = gputest_random(&seed);
+            problem.y[k] = gputest_random(&seed);
+        }
+        for (int64_t k = 0; k < 9; k++)
+            problem.a0[k * 10] = scales[precision];
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 10);
+        assert_true(answer.rcond == 0);
+        assert_true(isinf(answer.inverse[0]));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+#endif
+
 /* Standard normal X and Y: the sum of twelve. */
 static void test_small_diagonal(void **state)
 {
@@ -271,6 +364,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ones),           cmocka_unit_test(test_random),
+        cmocka_unit_test(test_tiniest),        cmocka_unit_test(test_ones_of_any_size),
+#ifndef OVERFLOWS_TO_LU
+        cmocka_unit_test(test_overflow),
+#endif
         cmocka_unit_test(test_small_diagonal), cmocka_unit_test(test_broken),
         cmocka_unit_test(test_not_determined),
     };
