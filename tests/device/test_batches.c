@@ -311,7 +311,7 @@ static void test_rings_stay_full(void **state)
     (void)state;
     static unsigned char answers[RIG_POOL * ANSWER_BYTES];
     static const struct row row = {"lu", PRECISION_FP64, 6};
-    struct engine_batch *flying[2 * ENGINE_BATCH_SLOTS] = {0};
+    struct engine_batch *flying[ENGINE_LANES * ENGINE_BATCH_SLOTS] = {0};
     static unsigned char answer[ANSWER_BYTES];
     size_t length = learn(&row, answers);
     for (int round = 0; round < 8000 + (int)COUNT(flying); round++) {
