@@ -11,7 +11,7 @@
 
 #include "tests/sim/life.h"
 
-#define SEEDS 1000 /* INVERTD_SIM_SEEDS says another number */
+#define SEEDS 10000 /* INVERTD_SIM_SEEDS says another number */
 #define SEEDS_OF_A_MUTANT 3000
 #define PROCESSES 2
 
