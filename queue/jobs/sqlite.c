@@ -21,8 +21,10 @@
 struct sqlite {
     sqlite3 *database;
     bool broken;
+    const char *const *texts;
     int count;
-    sqlite3_stmt *statements[STATEMENTS_MAX];
+    sqlite3_stmt *statements[STATEMENTS_MAX]; /* NULL: not used yet */
+    sqlite3_stmt *begin, *commit;             /* likewise */
 };
 
 static enum error fail(struct sqlite *sqlite, struct failure *failure)
@@ -97,6 +99,8 @@ void sqlite_close(struct sqlite **sqlite)
     *sqlite = NULL;
     for (int i = 0; i < old->count; i++)
         sqlite3_finalize(old->statements[i]);
+    sqlite3_finalize(old->begin);
+    sqlite3_finalize(old->commit);
     if (old->broken && old->database)
         sqlite3_db_config(old->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int status = sqlite3_close(old->database);
@@ -133,19 +137,23 @@ enum error sqlite_pragma(struct sqlite *sqlite, const char *name, int64_t *value
 
 /* ---- Statements ---- */
 
-enum error sqlite_prepare(struct sqlite *sqlite, const char *const *texts, int count,
-                          struct failure *failure)
+void sqlite_set_statements(struct sqlite *sqlite, const char *const *texts, int count)
 {
     assert(sqlite->count == 0 && count <= STATEMENTS_MAX);
-    for (; sqlite->count < count; sqlite->count++) {
-        if (sqlite3_prepare_v3(sqlite->database, texts[sqlite->count], -1,
-                               SQLITE_PREPARE_PERSISTENT, &sqlite->statements[sqlite->count],
-                               NULL) != SQLITE_OK)
-            return fail(sqlite, failure);
-    }
-    return ERROR_NONE;
+    sqlite->texts = texts;
+    sqlite->count = count;
 }
 
+/* NULL: it cannot be prepared, and the database says why. */
+static sqlite3_stmt *prepared(struct sqlite *sqlite, const char *text, sqlite3_stmt **statement)
+{
+    if (!*statement)
+        (void)sqlite3_prepare_v3(sqlite->database, text, -1, SQLITE_PREPARE_PERSISTENT, statement,
+                                 NULL);
+    return *statement;
+}
+
+/* NULL: as above; until it is bound. */
 static sqlite3_stmt *statement_of(struct sqlite *sqlite, int number)
 {
     assert(number >= 0 && number < sqlite->count);
@@ -161,7 +169,10 @@ static int bind_blob(sqlite3_stmt *statement, int place, const void *data, size_
 
 void sqlite_bind(struct sqlite *sqlite, int number, const char *types, ...)
 {
-    sqlite3_stmt *statement = statement_of(sqlite, number);
+    assert(number >= 0 && number < sqlite->count);
+    sqlite3_stmt *statement = prepared(sqlite, sqlite->texts[number], &sqlite->statements[number]);
+    if (!statement)
+        return; /* sqlite_step fails */
     sqlite3_reset(statement);
     va_list values;
     va_start(values, types);
@@ -191,7 +202,7 @@ void sqlite_bind(struct sqlite *sqlite, int number, const char *types, ...)
 enum error sqlite_step(struct sqlite *sqlite, int number, bool *row, struct failure *failure)
 {
     sqlite3_stmt *statement = statement_of(sqlite, number);
-    int status = sqlite3_step(statement);
+    int status = statement ? sqlite3_step(statement) : SQLITE_ERROR;
     *row = status == SQLITE_ROW;
     if (*row)
         return ERROR_NONE;
@@ -253,14 +264,23 @@ int64_t sqlite_last_id(struct sqlite *sqlite)
 
 /* ---- Transactions ---- */
 
+static enum error step_alone(struct sqlite *sqlite, const char *text, sqlite3_stmt **statement,
+                             struct failure *failure)
+{
+    bool is_good = prepared(sqlite, text, statement) && sqlite3_step(*statement) == SQLITE_DONE;
+    enum error error = is_good ? ERROR_NONE : fail(sqlite, failure);
+    sqlite3_reset(*statement);
+    return error;
+}
+
 enum error sqlite_begin(struct sqlite *sqlite, struct failure *failure)
 {
-    return sqlite_do(sqlite, "BEGIN IMMEDIATE", failure);
+    return step_alone(sqlite, "BEGIN IMMEDIATE", &sqlite->begin, failure);
 }
 
 enum error sqlite_commit(struct sqlite *sqlite, struct failure *failure)
 {
-    return sqlite_do(sqlite, "COMMIT", failure);
+    return step_alone(sqlite, "COMMIT", &sqlite->commit, failure);
 }
 
 void sqlite_rollback(struct sqlite *sqlite)

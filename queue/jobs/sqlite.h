@@ -31,15 +31,15 @@ ERROR_MUST_CHECK enum error sqlite_do(struct sqlite *sqlite, const char *text,
 ERROR_MUST_CHECK enum error sqlite_pragma(struct sqlite *sqlite, const char *name, int64_t *value,
                                           struct failure *failure);
 
-/* Prepares texts[i] as statement i. Once, when the tables are there. */
-ERROR_MUST_CHECK enum error sqlite_prepare(struct sqlite *sqlite, const char *const *texts,
-                                           int count, struct failure *failure);
+/* texts[i], borrowed, is statement i. Each is prepared when it is first bound: to prepare all of
+ * them takes longer than to open the file. */
+void sqlite_set_statements(struct sqlite *sqlite, const char *const *texts, int count);
 /* Begins statement `number` anew with its parameters from ?1 on, one for each letter of types:
  * i int64_t; t const char *; b const void * and size_t, where NULL is NULL. Borrowed until the
  * statement is reset, or has no more rows. */
 void sqlite_bind(struct sqlite *sqlite, int number, const char *types, ...);
-/* *row: there is one, whose columns can be read until the next call for this statement. INTERNAL:
- * it breaks a constraint, and has done nothing. */
+/* Of a statement that is bound. *row: there is one, whose columns can be read until the next call
+ * for this statement. INTERNAL: it breaks a constraint, and has done nothing. */
 ERROR_MUST_CHECK enum error sqlite_step(struct sqlite *sqlite, int number, bool *row,
                                         struct failure *failure);
 /* Bind, for a statement that returns no rows, or whose rows are not wanted, and step. */

@@ -168,7 +168,7 @@ enum error queue__store_open_tables(struct sqlite *sqlite, struct failure *failu
     for (; version < VERSION && error == ERROR_NONE; version++)
         error = migrate(sqlite, version, failure);
     if (error == ERROR_NONE)
-        error = sqlite_prepare(sqlite, statements, STORE_STATEMENTS, failure);
+        sqlite_set_statements(sqlite, statements, STORE_STATEMENTS);
     return error;
 }
 
