@@ -97,6 +97,11 @@ static enum error do_call(struct store *store, struct desk_call *call)
         call->count = call->in.expire.max;
         return store->ops->expire(store, call->in.expire.now_ms, call->in.expire.keep_ms,
                                   call->in.expire.gone, &call->count, failure);
+    case DESK_CLAIM_CALLBACK:
+        return store->ops->claim_callback(store, call->in.claim_callback, call->job, call->callback,
+                                          failure);
+    case DESK_SETTLE_CALLBACK:
+        return store->ops->settle_callback(store, call->in.settle_callback, failure);
     case DESK_RENEW:
     case DESK_FINISH:
     case DESK_RELEASE:

@@ -37,6 +37,8 @@ enum desk_kind {
     DESK_LIST,
     DESK_POSITION,
     DESK_EXPIRE,
+    DESK_CLAIM_CALLBACK,
+    DESK_SETTLE_CALLBACK,
     DESK_TOTALS,
     DESK_KINDS
 };
@@ -81,6 +83,8 @@ struct desk_call {
             int64_t bytes;
         } read;                            /* READ_BODY, READ_RESULT */
         struct job_id get, position, node; /* node: END_LEASES */
+        const struct store_callback_claim *claim_callback;
+        const struct store_callback_end *settle_callback;
         const struct store_list *list;
         struct {
             int64_t now_ms, keep_ms;
@@ -90,9 +94,11 @@ struct desk_call {
     } in;
     /* The desk's answer. */
     struct failure failure; /* code NONE: all is well */
-    struct job *job;  /* PUT (known), FIND_KEY, GET, CLAIM, CANCEL (was): the caller's memory */
-    struct job *jobs; /* LIST: the caller's, in.list->limit of them */
-    int count;        /* LIST, EXPIRE */
+    struct job *job;        /* PUT (known), FIND_KEY, GET, CLAIM, CANCEL (was), CLAIM_CALLBACK: the
+                             * caller's        memory, as what follows */
+    struct store_callback *callback; /* CLAIM_CALLBACK */
+    struct job *jobs;                /* LIST: the caller's, in.list->limit of them */
+    int count;                       /* LIST, EXPIRE */
     int64_t position;
     struct store_totals totals;
     /* The desk's own. */

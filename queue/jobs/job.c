@@ -107,6 +107,17 @@ const char *job_state_name(enum job_state state)
     return state_names[state];
 }
 
+const char *job_callback_name(enum job_callback_state state)
+{
+    static const char *const names[] = {
+#define JOB_CALLBACK_NAME(state, name) [JOB_CALLBACK_##state] = (name),
+        JOB_CALLBACK_TABLE(JOB_CALLBACK_NAME)
+#undef JOB_CALLBACK_NAME
+    };
+    assert((unsigned)state < JOB_CALLBACK_STATES);
+    return names[state];
+}
+
 bool job_state_find(const char *name, size_t length, enum job_state *state)
 {
     for (int i = 0; i < JOB_STATES; i++) {

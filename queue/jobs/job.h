@@ -38,6 +38,9 @@
 #define JOB_KEY_BYTES 256                  /* of an Idempotency-Key, its NUL among them */
 #define JOB_DIGEST_BYTES 32                /* SHA-256 */
 #define JOB_ANSWER_MAX 4096                /* bytes of what the handlers keep with a job */
+#define JOB_URL_BYTES 1025                 /* of a callback's URL, its NUL among them */
+#define JOB_PLACE_BYTES 262                /* of its HOST:PORT, likewise */
+#define JOB_PROBLEM_BYTES 160              /* of why it failed, likewise */
 #define JOB_PROGRESS_WHOLE 1000000
 
 /* 128 random bits: who does not know it does not guess it. */
@@ -89,6 +92,31 @@ struct job_outcome {
     uint8_t digest[JOB_DIGEST_BYTES]; /* of the result */
 };
 
+/* Where the news of its end stands, one table. PENDING until the job is over, then WAITING for the
+ * next attempt until one of the others; a job that is cancelled has none any more.
+ * X(state, name in documents) */
+#define JOB_CALLBACK_TABLE(X)                                                                      \
+    X(NONE, "none")                                                                                \
+    X(PENDING, "waiting")                                                                          \
+    X(WAITING, "waiting")                                                                          \
+    X(DELIVERED, "delivered")                                                                      \
+    X(UNWANTED, "unwanted")                                                                        \
+    X(FAILED, "failed")
+
+enum job_callback_state {
+#define JOB_CALLBACK_ENUM(state, name) JOB_CALLBACK_##state,
+    JOB_CALLBACK_TABLE(JOB_CALLBACK_ENUM)
+#undef JOB_CALLBACK_ENUM
+    JOB_CALLBACK_STATES
+};
+
+struct job_callback {
+    enum job_callback_state state;
+    int32_t attempts;
+    int64_t due_ms;                  /* WAITING: when the next attempt begins; 0: at once */
+    char problem[JOB_PROBLEM_BYTES]; /* of the last attempt; "": none */
+};
+
 /* A job as the store has it, without the bytes of body and result. */
 struct job {
     struct job_id id;
@@ -105,6 +133,7 @@ struct job {
     int32_t kills;              /* attempts that ended with the engines that they ran on */
     struct job_outcome outcome; /* once it is SUCCESSFUL or FAILED */
     int64_t spool_bytes;        /* that its files take, or have reserved */
+    struct job_callback callback;
 };
 
 /* Random bits from the kernel. */
@@ -117,6 +146,7 @@ ERROR_MUST_CHECK bool job_id_read(const char *text, size_t length, struct job_id
 bool job_may_move(enum job_state from, enum job_state to);
 bool job_is_over(enum job_state state); /* SUCCESSFUL, FAILED or DISMISSED */
 const char *job_state_name(enum job_state state);
+const char *job_callback_name(enum job_callback_state state);
 /* false: there is none. */
 ERROR_MUST_CHECK bool job_state_find(const char *name, size_t length, enum job_state *state);
 

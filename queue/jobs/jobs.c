@@ -89,6 +89,8 @@ static void on_finished(struct jobs *jobs, const struct desk_call *call)
 {
     const struct job_outcome *outcome = call->in.finish.outcome;
     bool is_good = outcome->error == ERROR_NONE;
+    if (call->job->callback.state != JOB_CALLBACK_NONE && jobs->config.on_callback != NULL)
+        jobs->config.on_callback(jobs->config.callback_context);
     int64_t took_ms = call->in.finish.now_ms - call->job->created_ms;
     metric_observe(jobs->duration[is_good], (uint64_t)max_i64(took_ms, 0) * CLOCK_MS);
     watches_report(&jobs->watches, &call->in.finish.lease.id, is_good ? JOB_SUCCESSFUL : JOB_FAILED,

@@ -36,6 +36,10 @@ struct jobs_config {
     int64_t lease_ms;        /* 5 s */
     int64_t spool_bytes_max; /* of all jobs; 0: what the disk has */
     int64_t owner_jobs_max;  /* not over, where the client's own limit does not say; 0: none */
+    /* On the desk's thread, when a job has ended that has a callback: short. NULL: no one wants it.
+     */
+    void (*on_callback)(void *context);
+    void *callback_context;
     int64_t piece_bytes_max, piece_cost_ns; /* of a piece: a matrix may always be more */
 };
 

@@ -31,6 +31,8 @@ struct store_new {
                               * lies in the spool by now, synced */
     char key[JOB_KEY_BYTES]; /* "": none */
     uint8_t key_digest[JOB_DIGEST_BYTES]; /* of the request that came with the key */
+    char callback_url[JOB_URL_BYTES];     /* who hears of its end; "": no one */
+    char callback_place[JOB_PLACE_BYTES]; /* HOST:PORT of it */
     int64_t owner_jobs_max;  /* that are not over; 0: no limit. Past it: CLIENT_QUOTA */
     int64_t owner_bytes_max; /* of the spool; 0: no limit. CLIENT_QUOTA */
     int64_t bytes_max;       /* of the spool, by all; 0: no limit. NO_ROOM */
@@ -47,6 +49,29 @@ struct store_claim {
 struct store_lease {
     struct job_id id;
     int32_t attempt;
+};
+
+/* Which callback is attempted next: the one that is due first, of those whose place is not among
+ * the busy ones. */
+struct store_callback_claim {
+    int64_t now_ms;
+    int64_t again_ms;        /* when it is due again, unless it is settled before */
+    const char *const *busy; /* [busy_count]; borrowed */
+    int busy_count;
+};
+
+struct store_callback {
+    char url[JOB_URL_BYTES], place[JOB_PLACE_BYTES];
+    int64_t next_due_ms; /* where none is due: when one is; 0: none waits */
+};
+
+/* How an attempt ended. */
+struct store_callback_end {
+    struct job_id id;
+    int32_t attempts; /* as the claim had it */
+    enum job_callback_state state;
+    int64_t due_ms;      /* of WAITING */
+    const char *problem; /* "": none. Borrowed */
 };
 
 struct store_list {
@@ -137,6 +162,16 @@ struct store_ops {
     ERROR_MUST_CHECK enum error (*expire)(struct store *store, int64_t now_ms, int64_t keep_ms,
                                           struct store_gone *gone, int *count,
                                           struct failure *failure);
+    /* A callback that is due: its job, with one attempt more. job->state is JOB_STATES when there
+     * is none: see callback->next_due_ms. The end of the leases makes due what was claimed. */
+    ERROR_MUST_CHECK enum error (*claim_callback)(struct store *store,
+                                                  const struct store_callback_claim *claim,
+                                                  struct job *job, struct store_callback *callback,
+                                                  struct failure *failure);
+    /* Nothing happens to one that has gone, or was claimed again since. */
+    ERROR_MUST_CHECK enum error (*settle_callback)(struct store *store,
+                                                   const struct store_callback_end *end,
+                                                   struct failure *failure);
     ERROR_MUST_CHECK enum error (*totals)(struct store *store, struct store_totals *totals,
                                           struct failure *failure);
     void (*destroy)(struct store **store);

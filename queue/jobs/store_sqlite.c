@@ -224,10 +224,15 @@ static enum error insert(struct sqlite_store *self, const struct store_new *new_
     enum error error = sqlite_run(self->sqlite, STORE_PUT_JOB, failure);
     if (error != ERROR_NONE)
         return error;
-    sqlite_bind(self->sqlite, STORE_PUT_INPUT, "ibbb", sqlite_last_id(self->sqlite), task,
-                task_bytes, job->answer, (size_t)job->answer_bytes, new_job->body,
-                (size_t)job->task.body_bytes);
+    const int64_t seq = sqlite_last_id(self->sqlite);
+    sqlite_bind(self->sqlite, STORE_PUT_INPUT, "ibbb", seq, task, task_bytes, job->answer,
+                (size_t)job->answer_bytes, new_job->body, (size_t)job->task.body_bytes);
     error = sqlite_run(self->sqlite, STORE_PUT_INPUT, failure);
+    if (error == ERROR_NONE && new_job->callback_url[0] != '\0') {
+        sqlite_bind(self->sqlite, STORE_PUT_CALLBACK, "itt", seq, new_job->callback_url,
+                    new_job->callback_place);
+        error = sqlite_run(self->sqlite, STORE_PUT_CALLBACK, failure);
+    }
     if (error != ERROR_NONE)
         return error;
     self->totals.jobs[JOB_ACCEPTED]++;
@@ -290,6 +295,8 @@ static const struct store_ops ops = {
     .list = queue__store_list,
     .position = queue__store_position,
     .expire = queue__store_expire,
+    .claim_callback = queue__store_claim_callback,
+    .settle_callback = queue__store_settle_callback,
     .totals = queue__store_totals,
     .destroy = store_destroy,
 };

@@ -32,6 +32,15 @@ enum store_statement {
     STORE_REMOVE_JOB,
     STORE_REMOVE_INPUT,
     STORE_REMOVE_RESULT,
+    STORE_PUT_CALLBACK,
+    STORE_NEXT_PLACE,
+    STORE_FIRST_CALLBACK,
+    STORE_CALLBACK_URL,
+    STORE_TAKE_CALLBACK,
+    STORE_CALLBACK_DUE,
+    STORE_SETTLE_CALLBACK,
+    STORE_FREE_CALLBACKS,
+    STORE_REMOVE_CALLBACK,
     STORE_COUNT_ABOVE,
     STORE_COUNT_AHEAD,
     STORE_OLDEST,
@@ -156,5 +165,13 @@ ERROR_MUST_CHECK enum error queue__store_cancel(struct store *store, const struc
 ERROR_MUST_CHECK enum error queue__store_expire(struct store *store, int64_t now_ms,
                                                 int64_t keep_ms, struct store_gone *gone,
                                                 int *count, struct failure *failure);
+ERROR_MUST_CHECK enum error queue__store_claim_callback(struct store *store,
+                                                        const struct store_callback_claim *claim,
+                                                        struct job *job,
+                                                        struct store_callback *callback,
+                                                        struct failure *failure);
+ERROR_MUST_CHECK enum error queue__store_settle_callback(struct store *store,
+                                                         const struct store_callback_end *end,
+                                                         struct failure *failure);
 
 #endif

@@ -1,10 +1,11 @@
 /* queue/jobs/store_sqlite_tables.c: what lies in the file of jobs, and the statements on it.
  *
- * jobs.db has user_version 1 and application_id 0x696a6f62. Times are milliseconds of Unix time.
+ * jobs.db has user_version 2 and application_id 0x696a6f62. Times are milliseconds of Unix time.
  *
  *     jobs     a row a job, short, for it changes with every step: who, what, where it stands
  *     inputs   what it came with: the task (job.c), the handlers' answer, a body of up to 64 KiB
  *     results  how it ended, and a result of up to 64 KiB
+ *     callbacks  who hears of its end, and where that stands; of a few jobs alone
  *     owners   of each client: jobs that are not over, and bytes in the spool; no row: 0 of both
  *     totals   one row: jobs that have not expired, of each state, and all bytes in the spool
  *
@@ -52,17 +53,28 @@ static const char *const migrations[] = {
     "INSERT INTO totals VALUES (1, 0, 0, 0, 0, 0, 0);"
     "PRAGMA application_id = 0x696a6f62;"
     "PRAGMA user_version = 1",
+    "CREATE TABLE callbacks (seq INTEGER PRIMARY KEY, url TEXT NOT NULL, place TEXT NOT NULL,"
+    " standing INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT "
+    "0,"
+    " is_claimed INTEGER NOT NULL DEFAULT 0, problem TEXT NOT NULL DEFAULT '');"
+    "CREATE INDEX due ON callbacks (place, due) WHERE standing = 2;"
+    "CREATE INDEX claimed ON callbacks (seq) WHERE is_claimed = 1;"
+    "PRAGMA user_version = 2",
 };
 #define VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
+_Static_assert(JOB_CALLBACK_PENDING == 1 && JOB_CALLBACK_WAITING == 2, "as in the statements");
 _Static_assert(JOB_ACCEPTED == 0 && JOB_RUNNING == 1 && JOB_SUCCESSFUL == 2, "as in the indexes");
 
 /* The columns of a whole job, in the order in which read_row reads them. */
 #define COLUMNS                                                                                    \
     "SELECT jobs.seq, id, state, owner, created, started, finished, expires, progress, attempt,"   \
     " lease, kills, spool, is_dropped, key_digest, task, answer, error, message, kernel,"          \
-    " queue_ns, compute_ns, has_result, digest FROM jobs"
-#define JOINED " JOIN inputs ON inputs.seq = jobs.seq LEFT JOIN results ON results.seq = jobs.seq"
+    " queue_ns, compute_ns, has_result, digest,"                                                   \
+    " standing, attempts, due, problem FROM jobs"
+#define JOINED                                                                                     \
+    " JOIN inputs ON inputs.seq = jobs.seq LEFT JOIN results ON results.seq = jobs.seq"            \
+    " LEFT JOIN callbacks ON callbacks.seq = jobs.seq"
 #define LIST(index)                                                                                \
     COLUMNS " INDEXED BY " index JOINED                                                            \
             " WHERE state = ?1 AND created >= ?2 AND (created, id) < (?3, ?4)"
@@ -110,6 +122,22 @@ _Static_assert(JOB_ACCEPTED == 0 && JOB_RUNNING == 1 && JOB_SUCCESSFUL == 2, "as
     X(REMOVE_JOB, "DELETE FROM jobs WHERE seq = ?1")                                               \
     X(REMOVE_INPUT, "DELETE FROM inputs WHERE seq = ?1")                                           \
     X(REMOVE_RESULT, "DELETE FROM results WHERE seq = ?1")                                         \
+    X(PUT_CALLBACK, "INSERT INTO callbacks (seq, url, place, standing) VALUES (?1, ?2, ?3, 1)")    \
+    X(NEXT_PLACE, "SELECT place FROM callbacks INDEXED BY due WHERE standing = 2 AND place > ?1"   \
+                  " ORDER BY place LIMIT 1")                                                       \
+    X(FIRST_CALLBACK, "SELECT seq, due FROM callbacks INDEXED BY due WHERE standing = 2"           \
+                      " AND place = ?1 ORDER BY due LIMIT 1")                                      \
+    X(CALLBACK_URL, "SELECT url, place FROM callbacks WHERE seq = ?1")                             \
+    X(TAKE_CALLBACK, "UPDATE callbacks SET attempts = attempts + 1, due = ?2, is_claimed = 1"      \
+                     " WHERE seq = ?1")                                                            \
+    X(CALLBACK_DUE, "UPDATE callbacks SET standing = 2, due = ?2 WHERE seq = ?1 AND standing = 1") \
+    X(SETTLE_CALLBACK,                                                                             \
+      "UPDATE callbacks SET standing = ?3, due = ?4, problem = ?5, is_claimed = 0"                 \
+      " WHERE seq = (SELECT seq FROM jobs WHERE id = ?1) AND attempts = ?2"                        \
+      " AND standing = 2")                                                                         \
+    X(FREE_CALLBACKS, "UPDATE callbacks INDEXED BY claimed SET due = 0, is_claimed = 0"            \
+                      " WHERE is_claimed = 1")                                                     \
+    X(REMOVE_CALLBACK, "DELETE FROM callbacks WHERE seq = ?1")                                     \
     X(COUNT_ABOVE, "SELECT count(*) FROM (SELECT 1 FROM jobs INDEXED BY waiting WHERE state = 0"   \
                    " AND kind = ?1 AND priority > ?2 LIMIT ?3)")                                   \
     X(COUNT_AHEAD, "SELECT count(*) FROM (SELECT 1 FROM jobs INDEXED BY waiting WHERE state = 0"   \
@@ -199,7 +227,11 @@ enum {
     QUEUE_NS,
     COMPUTE_NS,
     HAS_RESULT,
-    DIGEST
+    DIGEST,
+    CALLBACK_STATE,
+    CALLBACK_ATTEMPTS,
+    CALLBACK_DUE,
+    CALLBACK_PROBLEM
 };
 
 /* false: it has another length. NULL counts as zeros. */
@@ -235,6 +267,18 @@ static bool read_outcome(struct sqlite *sqlite, int statement, struct job_outcom
     return sqlite_text(sqlite, statement, MESSAGE, outcome->message, sizeof outcome->message) &&
            sqlite_text(sqlite, statement, KERNEL, outcome->kernel, sizeof outcome->kernel) &&
            read_bytes(sqlite, statement, DIGEST, outcome->digest, sizeof outcome->digest);
+}
+
+/* Of a job without one all is zero. */
+static bool read_callback(struct sqlite *sqlite, int statement, struct job_callback *callback)
+{
+    int64_t state = sqlite_int(sqlite, statement, CALLBACK_STATE);
+    bool is_state = state >= 0 && state < JOB_CALLBACK_STATES;
+    callback->state = is_state ? (enum job_callback_state)state : JOB_CALLBACK_NONE;
+    callback->attempts = (int32_t)sqlite_int(sqlite, statement, CALLBACK_ATTEMPTS);
+    callback->due_ms = sqlite_int(sqlite, statement, CALLBACK_DUE);
+    return is_state && sqlite_text(sqlite, statement, CALLBACK_PROBLEM, callback->problem,
+                                   sizeof callback->problem);
 }
 
 static bool read_answer(struct sqlite *sqlite, int statement, struct job *job)
@@ -276,7 +320,8 @@ enum error queue__store_read_row(struct sqlite *sqlite, int statement, struct st
     struct job *job = &row->job;
     memset(&job->outcome, 0, sizeof job->outcome);
     bool is_whole = read_state(sqlite, statement, row) && read_answer(sqlite, statement, job) &&
-                    read_outcome(sqlite, statement, &job->outcome);
+                    read_outcome(sqlite, statement, &job->outcome) &&
+                    read_callback(sqlite, statement, &job->callback);
     size_t bytes;
     const uint8_t *task = sqlite_blob(sqlite, statement, TASK, &bytes);
     row->is_readable =

@@ -151,7 +151,9 @@ enum error queue__store_end_leases(struct store *store, const struct job_id *nod
 {
     struct sqlite_store *self = queue__store_of(store);
     sqlite_bind(self->sqlite, STORE_END_LEASES, "b", node->bytes, (size_t)JOB_ID_BYTES);
-    return sqlite_run(self->sqlite, STORE_END_LEASES, failure);
+    enum error error = sqlite_run(self->sqlite, STORE_END_LEASES, failure);
+    sqlite_bind(self->sqlite, STORE_FREE_CALLBACKS, "");
+    return error == ERROR_NONE ? sqlite_run(self->sqlite, STORE_FREE_CALLBACKS, failure) : error;
 }
 
 enum error queue__store_renew(struct store *store, const struct store_lease *lease,
@@ -204,6 +206,10 @@ static enum error end(struct sqlite_store *self, const struct job_outcome *outco
                 (int64_t)outcome->has_result, outcome->digest, (size_t)JOB_DIGEST_BYTES, result,
                 (size_t)result_bytes);
     error = sqlite_run(self->sqlite, STORE_PUT_RESULT, failure);
+    if (error == ERROR_NONE && job->callback.state == JOB_CALLBACK_PENDING) {
+        sqlite_bind(self->sqlite, STORE_CALLBACK_DUE, "ii", self->row.seq, now_ms);
+        error = sqlite_run(self->sqlite, STORE_CALLBACK_DUE, failure);
+    }
     return error == ERROR_NONE ? queue__store_move(self, &self->row, to, spool_bytes, failure)
                                : error;
 }
@@ -251,6 +257,8 @@ enum error queue__store_cancel(struct store *store, const struct job_id *id, int
         error = queue__store_run(self, STORE_DROP_BODY, self->row.seq, failure);
     if (error == ERROR_NONE)
         error = queue__store_run(self, STORE_DROP_RESULT, self->row.seq, failure);
+    if (error == ERROR_NONE && was->callback.state != JOB_CALLBACK_NONE)
+        error = queue__store_run(self, STORE_REMOVE_CALLBACK, self->row.seq, failure);
     return error == ERROR_NONE ? queue__store_move(self, &self->row, JOB_DISMISSED, 0, failure)
                                : error;
 }
@@ -299,6 +307,8 @@ static enum error remove_row(struct sqlite_store *self, int64_t seq, struct fail
     enum error error = queue__store_run(self, STORE_REMOVE_JOB, seq, failure);
     if (error == ERROR_NONE)
         error = queue__store_run(self, STORE_REMOVE_INPUT, seq, failure);
+    if (error == ERROR_NONE)
+        error = queue__store_run(self, STORE_REMOVE_CALLBACK, seq, failure);
     return error == ERROR_NONE ? queue__store_run(self, STORE_REMOVE_RESULT, seq, failure) : error;
 }
 

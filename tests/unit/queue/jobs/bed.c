@@ -1,6 +1,7 @@
 /* tests/unit/queue/jobs/bed.c: see bed.h. */
 #include "tests/unit/queue/jobs/bed.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,16 @@ void bed_close(struct bed *bed)
         unlink(path);
     }
     assert_int_equal(rmdir(bed->folder), 0);
+}
+
+void bed_sql(const struct bed *bed, const char *text)
+{
+    char path[128];
+    sqlite3 *database;
+    snprintf(path, sizeof path, "%s/jobs.db", bed->folder);
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
 }
 
 struct job_task bed_task(int64_t n)

@@ -27,7 +27,8 @@ struct bed {
 
 void bed_open(struct bed *bed); /* of a new temporary folder */
 void bed_reopen(struct bed *bed);
-void bed_close(struct bed *bed); /* removes the folder */
+void bed_close(struct bed *bed);                       /* removes the folder */
+void bed_sql(const struct bed *bed, const char *text); /* on its file, while the store is closed */
 
 /* lu in FP64, one matrix of order n, body and result inline or in the spool by their size. */
 struct job_task bed_task(int64_t n);

@@ -2,7 +2,6 @@
  * to a model of a few lines. INVERTD_SEED=N runs seed N alone. */
 #include "tests/unit/queue/jobs/bed.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,29 +166,19 @@ static void test_rollback(void **state)
     bed_close(&bed);
 }
 
-static void do_sql(const struct bed *bed, const char *text)
-{
-    char path[128];
-    sqlite3 *database;
-    snprintf(path, sizeof path, "%s/jobs.db", bed->folder);
-    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(database, text, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(database);
-}
-
 /* A file that is newer, or of another program, is refused in words. */
 static void test_versions(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
-        {"PRAGMA user_version = 99", "of version 99, and this daemon knows those up to 1"},
+        {"PRAGMA user_version = 99", "of version 99, and this daemon knows those up to 2"},
         {"PRAGMA application_id = 5", "another program"},
     };
     for (int i = 0; i < 2; i++) {
         struct bed bed;
         bed_open(&bed);
         bed.store->ops->destroy(&bed.store);
-        do_sql(&bed, rows[i][0]);
+        bed_sql(&bed, rows[i][0]);
         char path[128];
         snprintf(path, sizeof path, "%s/jobs.db", bed.folder);
         struct store_sqlite_config config = {.path = path, .disk = &disk_system};
@@ -215,7 +204,7 @@ static void test_unreadable(void **state)
     assert_int_equal(put(store, &new_job), ERROR_NONE);
     must(store->ops->commit(store, failure));
     bed.store->ops->destroy(&bed.store);
-    do_sql(&bed, "UPDATE inputs SET task = x'02' WHERE seq = 1");
+    bed_sql(&bed, "UPDATE inputs SET task = x'02' WHERE seq = 1");
     bed_reopen(&bed);
     store = bed.store;
     static struct job job;
