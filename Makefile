@@ -56,10 +56,10 @@ override NVCC := # none, or too old
 endif
 WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
 
-MAINS := server/main.c gpu/host/engine/main.c client/main.c
+MAINS := server/main.c gpu/host/engine/main.c client/main.c callback/main.c
 # Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
-FOLDERS := base client proto queue queue/% handlers handlers/% server server/% gpu gpu/common \
-           gpu/methods gpu/process $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
+FOLDERS := base callback client proto queue queue/% handlers handlers/% server server/% gpu \
+           gpu/common gpu/methods gpu/process $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
 # Sources with an ending in folders, in which % stands for every folder in that place.
 sources = $(wildcard $(addsuffix /*.$(1),$(subst %,*,$(2))))
 C_SOURCES := $(filter-out $(MAINS),$(call sources,c,$(FOLDERS)))
@@ -118,7 +118,6 @@ helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o)))
 helpers_for = $(call helpers_in,$(BUILD)/obj/tests/unit/$(1)) \
               $(call helpers_in,$(BUILD)/obj/tests/unit/$(patsubst %/,%,$(dir $(1)))) \
               $(if $(filter queue/jobs,$(1)),$(SIM_OBJECTS))
-# Those in need of a GPU.
 GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(call below,tests/device,test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                         $(filter-out $(GPU_TESTS:$(BUILD)/%=tests/%.c), \
@@ -188,7 +187,8 @@ SIMT_CXXFLAGS = -Og -g1 $(SIMT_FMA) \
 GENERATED := $(addprefix $(GEN)/,method_list.inc method_algorithms.inc cuda_method_list.inc \
                  version.h)
 
-PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host invert $(if $(WITH_CUDA),invertd-cuda))
+PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host invertd-post invert \
+                $(if $(WITH_CUDA),invertd-cuda))
 FAULTS := $(addprefix $(BUILD)/faults/,invertd-host cuda-double)
 CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 
@@ -372,8 +372,9 @@ $(eval $(call archive,$(SIMT)/libinvertd-cuda.a,$(SIMT_KERNELS) $(SIMT_OBJECTS))
 
 # The front links no BLAS; `make check` looks.
 $(BUILD)/invertd: $(BUILD)/obj/server/main.o
+$(BUILD)/invertd-post: $(BUILD)/obj/callback/main.o
 $(BUILD)/invert: $(BUILD)/obj/client/main.o
-$(BUILD)/invertd $(BUILD)/invert: $(BUILD)/libinvertd.a
+$(BUILD)/invertd $(BUILD)/invertd-post $(BUILD)/invert: $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $< $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
 $(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/engine/main.o $(BUILD)/libinvertd.a

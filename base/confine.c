@@ -67,6 +67,34 @@ static const struct row front_allows[] = {
     {"prlimit64", true, 2, UINT64_MAX, 0}, /* to ask */
 };
 
+/* invertd-post's: what libcurl, GnuTLS and the C library's resolver need. A module of the resolver
+ * that is a library of its own is not loaded any more: names come from /etc/hosts and from DNS. */
+static const struct row post_allows[] = {
+    {.calls = "connect recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg shutdown getsockname "
+              "getpeername getsockopt setsockopt poll ppoll select pselect6 eventfd2 pipe2"},
+    {"socket", true, 0, INT_BITS, AF_INET},
+    {"socket", true, 0, INT_BITS, AF_INET6},
+    {"socket socketpair", true, 0, INT_BITS, AF_UNIX}, /* nscd's; between threads */
+    {"socket", true, 0, INT_BITS, AF_NETLINK},         /* which addresses this machine has */
+    {.calls = "bind"},                                 /* of AF_NETLINK */
+    /* Files to be read: authorities, /etc/hosts, /etc/resolv.conf. */
+    {"open", true, 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY},
+    {"openat", true, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY},
+    {.calls = "read readv pread64 write writev close lseek fstat stat lstat newfstatat statx "
+              "access faccessat faccessat2 readlink readlinkat fcntl"},
+    {"ioctl", true, 1, INT_BITS, FIONBIO},
+    {"ioctl", true, 1, INT_BITS, FIONREAD},
+    {.calls = "brk munmap mremap madvise"},
+    {"mmap mprotect", true, 2, PROT_EXEC, 0},
+    {.calls = "set_robust_list rseq futex set_tid_address exit exit_group sched_yield "
+              "sched_getaffinity getcpu"},
+    {"clone", true, 0, CLONE_THREAD, CLONE_THREAD},
+    {.calls = "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall tgkill"},
+    {.calls = "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time getpid "
+              "gettid getuid geteuid getgid getegid uname sysinfo getrandom"},
+    {"prlimit64", true, 2, UINT64_MAX, 0},
+};
+
 static const struct row engine_refuses[] = {
     {.calls = "execve execveat"},
     /* Other processes. */
@@ -103,6 +131,8 @@ static const struct {
                        sizeof front_allows / sizeof front_allows[0]},
     [CONFINE_ENGINE] = {SCMP_ACT_ALLOW, REFUSED, engine_refuses,
                         sizeof engine_refuses / sizeof engine_refuses[0]},
+    [CONFINE_POST] = {REFUSED, SCMP_ACT_ALLOW, post_allows,
+                      sizeof post_allows / sizeof post_allows[0]},
 };
 
 /* Calls that this machine's architecture lacks are passed over. Returns 0, or libseccomp's error.
@@ -139,7 +169,7 @@ static int fill(scmp_filter_ctx filter, enum confine_list list)
 
 enum error confine_process(enum confine_list list, struct failure *failure)
 {
-    assert(list == CONFINE_FRONT || list == CONFINE_ENGINE);
+    assert((size_t)list < sizeof lists / sizeof lists[0]);
     int status = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : -errno;
     scmp_filter_ctx filter = status == 0 ? seccomp_init(lists[list].otherwise) : NULL;
     if (status == 0)

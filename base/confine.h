@@ -28,7 +28,11 @@ enum confine_list {
     /* What is listed is refused: to run a program, to look into processes, to change file systems,
      * name spaces or the kernel, sockets but of AF_UNIX and AF_NETLINK. A driver's library may do
      * the rest. */
-    CONFINE_ENGINE
+    CONFINE_ENGINE,
+    /* What is not listed is refused. Connections to the internet may be made, and files be read; no
+     * program be run, no process made, no memory made executable, no file written, no socket
+     * listened on. */
+    CONFINE_POST
 };
 
 /* INTERNAL: the system does not do it (a kernel without seccomp, no memory); what it said is in the

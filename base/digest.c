@@ -10,6 +10,12 @@ bool digest_sha256(const void *data, size_t bytes, unsigned char digest[DIGEST_B
     return gnutls_hash_fast(GNUTLS_DIG_SHA256, data, bytes, digest) == 0;
 }
 
+bool digest_hmac(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                 unsigned char digest[DIGEST_BYTES])
+{
+    return gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_bytes, data, bytes, digest) == 0;
+}
+
 struct digest_stream {
     gnutls_hash_hd_t hash;
     bool failed;

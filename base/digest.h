@@ -1,4 +1,4 @@
-/* base/digest.h: SHA-256. The only door to GnuTLS's hashes.
+/* base/digest.h: SHA-256, alone and with a key. The only door to GnuTLS's hashes.
  *
  * Threads: pure functions; a stream belongs to one thread at a time. Cost: no allocation of ours;
  * 0.1 us for a hundred bytes where the processor has instructions for it.
@@ -17,7 +17,10 @@
 /* false: the library has failed, and digest is undefined. */
 ERROR_MUST_CHECK bool digest_sha256(const void *data, size_t bytes,
                                     unsigned char digest[DIGEST_BYTES]);
-/* The same of bytes that come one after the other. */
+/* HMAC-SHA-256 (RFC 2104) of data under a key. false: as above. */
+ERROR_MUST_CHECK bool digest_hmac(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                                  unsigned char digest[DIGEST_BYTES]);
+/* SHA-256 of bytes that come one after the other. */
 struct digest_stream;
 /* NULL: out of memory, or the library has failed. */
 struct digest_stream *digest_begin(void);

@@ -111,6 +111,8 @@ struct metric_buckets {
       "Attempts at jobs after their first.")                                                       \
     X(JOB_BYTES, "invertd_job_bytes", GAUGE, 1, "", NONE,                                          \
       "Bytes of the spool that jobs take, or have reserved.")                                      \
+    X(CALLBACKS, "invertd_callbacks_total", COUNTER, 1, "outcome", NONE,                           \
+      "Attempts at callbacks, by outcome: delivered, unwanted (410), retried, failed (the last).") \
     X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
     X(STREAMS, "invertd_streams", GAUGE, 1, "", NONE, "Streams of events that clients listen to.") \
     X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \

@@ -10,8 +10,9 @@
 enum error trusted_file_refuse(const struct trusted_file *file, const char *why,
                                struct failure *failure)
 {
-    return failure_set(failure, ERROR_BAD_OPTION, "--%s \"%s\" is not allowed; %s.", file->flag,
-                       file->path, why);
+    return failure_set(failure, ERROR_BAD_OPTION, "%s%s%s\"%s\" is not allowed; %s.",
+                       file->flag != NULL ? "--" : "", file->flag != NULL ? file->flag : "",
+                       file->flag != NULL ? " " : "", file->path, why);
 }
 
 static enum error check_mode(const struct trusted_file *file, const struct stat *status,

@@ -26,7 +26,7 @@ struct trusted_file_mark {
 };
 
 struct trusted_file {
-    const char *flag, *path; /* of the option that names it; borrowed */
+    const char *flag, *path; /* of the option that names it, NULL: another file does; borrowed */
     bool secret;             /* its owner, and his group, alone may read it */
     char *data;              /* with a NUL behind it */
     size_t size;

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/metric.h"
 #include "base/workers.h"
+#include "callback/hosts.h"
 #include "handlers/exchange.h"
 #include "queue/jobs/jobs.h"
 #include "queue/queue.h"
@@ -35,7 +36,8 @@ struct handlers_services {
     struct queue *queue;
     struct arena *arena;
     struct workers *pool;
-    struct jobs *jobs; /* NULL: none are taken */
+    struct jobs *jobs;                      /* NULL: none are taken */
+    const struct callback_hosts *callbacks; /* who may be called back */
     struct metric_registry *metrics;
     const char *version;
     bool tls, tokens; /* what a client needs, as the status page has it */

@@ -6,6 +6,7 @@
 #include "handlers/handlers_private.h"
 #include "handlers/inference.h"
 #include "handlers/inference/survey.h"
+#include "handlers/jobs/document.h"
 #include "handlers/jobs/keep.h"
 #include "handlers/stats.h"
 
@@ -59,4 +60,9 @@ enum error handlers_judge(void *context, const struct job *job, const struct job
     for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
         free(outputs[i]);
     return error;
+}
+
+void handlers_job_document(const struct job *job, struct text *json)
+{
+    handlers__job_document(job, -1, json);
 }

@@ -1,7 +1,9 @@
-/* handlers/judge.h: whether a job that was computed has succeeded: as a direct request would. */
+/* handlers/judge.h: what the handlers know of a job that has ended: whether it has succeeded, as a
+ * direct request would, and its document. */
 #ifndef HANDLERS_JUDGE_H
 #define HANDLERS_JUDGE_H
 
+#include "base/text.h"
 #include "handlers/handlers.h"
 #include "queue/jobs/jobs.h"
 
@@ -10,5 +12,8 @@
  * that have one number a matrix are read into memory of their own. */
 enum error handlers_judge(void *context, const struct job *job, const struct jobs_result *result,
                           struct failure *failure);
+
+/* The job as GET /v1/jobs/{id} answers it. Any thread. */
+void handlers_job_document(const struct job *job, struct text *json);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "callback/hosts.h"
 #include "handlers/job_pages.h"
 #include "handlers/jobs/keep.h"
 #include "handlers/upload.h"
@@ -14,6 +15,8 @@
 #define LONG_DIGEST_BYTES (64 << 10)
 #define STREAM_SHARE 4 /* of the arena: a longer body goes to the spool as it comes */
 
+static_assert(JOB_URL_BYTES >= CALLBACK_URL_BYTES && JOB_PLACE_BYTES >= CALLBACK_HOST_BYTES + 6,
+              "every callback fits");
 static_assert(DIGEST_BYTES == JOB_DIGEST_BYTES, "a key's digest is SHA-256");
 
 static struct posting *posting_of(struct message *message)
@@ -74,6 +77,55 @@ static enum error read_key(const struct exchange *x, struct posting *posting,
     return failure_set(failure, ERROR_INTERNAL, "The service cannot digest the request.");
 }
 
+struct callback_search {
+    const char *url; /* NULL: there is none. Lent by the exchange */
+    bool is_repeated;
+};
+
+static bool find_callback(void *context, const char *name, const char *value)
+{
+    struct callback_search *search = context;
+    if (strcmp(name, "callback") != 0)
+        return true;
+    search->is_repeated = search->url != NULL;
+    search->url = value;
+    return !search->is_repeated;
+}
+
+/* Everything about a callback that can be refused is refused before there is a job. */
+static enum error read_callback(const struct exchange *x, bool respond_async,
+                                struct store_new *fresh, struct failure *failure)
+{
+    const struct callback_hosts *hosts = x->handlers->services->callbacks;
+    struct callback_search search = {NULL, false};
+    struct callback_url url;
+    x->door->query(x, find_callback, &search);
+    if (search.url == NULL)
+        return ERROR_NONE;
+    if (search.is_repeated)
+        return failure_set(failure, ERROR_BAD_OPTION, "The query has two callbacks; give one.");
+    if (!respond_async)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "callback is for jobs alone; send Prefer: respond-async with it.");
+    if (hosts == NULL || hosts->count == 0)
+        return failure_set(failure, ERROR_FORBIDDEN,
+                           "This service sends no callbacks; its option --allow-callbacks lists "
+                           "the hosts that it may send them to. Ask for the job's document "
+                           "instead, with wait=N.");
+    enum error error = callback_url_read(search.url, &url, failure);
+    if (error != ERROR_NONE)
+        return error;
+    if (!callback_hosts_list_url(hosts, &url))
+        return failure_set(failure, ERROR_FORBIDDEN,
+                           "The host of the callback, with port %d, is none of those that this "
+                           "service may send callbacks to (--allow-callbacks).",
+                           url.port);
+    snprintf(fresh->callback_url, sizeof fresh->callback_url, "%s", search.url);
+    snprintf(fresh->callback_place, sizeof fresh->callback_place, "%s:%d", url.host, url.port);
+    fresh->job.callback.state = JOB_CALLBACK_PENDING;
+    return ERROR_NONE;
+}
+
 /* Whom the job belongs to, and what its client may have. */
 static void set_owner(const struct exchange *x, struct store_new *fresh)
 {
@@ -91,7 +143,7 @@ enum error handlers__posting_open(struct exchange *x, struct posting **result,
     struct jobs *jobs = x->handlers->services->jobs;
     *result = NULL;
     if (!prefer.respond_async)
-        return ERROR_NONE;
+        return read_callback(x, false, NULL, failure);
     if (x->caller == NULL || !client_may(x->caller, CLIENT_JOBS))
         return failure_set(failure, ERROR_FORBIDDEN,
                            "Prefer: respond-async is for clients with the role jobs; the token's "
@@ -110,6 +162,8 @@ enum error handlers__posting_open(struct exchange *x, struct posting **result,
     posting->known.state = JOB_STATES;
     set_owner(x, &posting->fresh);
     error = read_key(x, posting, failure);
+    if (error == ERROR_NONE)
+        error = read_callback(x, true, &posting->fresh, failure);
     if (error != ERROR_NONE)
         handlers__posting_free(&posting);
     *result = posting;

@@ -110,7 +110,7 @@ struct option_reader {
 static bool read_option(void *context, const char *name, const char *value)
 {
     struct option_reader *reader = context;
-    if (strcmp(name, "method") != 0)
+    if (strcmp(name, "method") != 0 && strcmp(name, "callback") != 0) /* read by now */
         reader->error = proto_request_option(reader->request, name, value, reader->failure);
     return reader->error == ERROR_NONE;
 }

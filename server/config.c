@@ -235,6 +235,25 @@ static const struct option_row rows[] = {
      .help =
          "Disk that bodies and results of all jobs may take; past it, 507; 0: what is free. One "
          "client's may take a quarter of what is free, unless its token says otherwise."},
+    {.flag = "allow-callbacks",
+     .kind = OPTION_LIST,
+     .offset = FIELD(allow_callbacks),
+     .placeholder = "HOST[:PORT]",
+     .help = "Hosts that jobs may name as callback: names, addresses or ADDRESS/BITS; ports 80 and "
+             "443 if none is given. An address that is not public must be listed itself."},
+    {.flag = "callback-ca",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(callback_ca),
+     .placeholder = "FILE",
+     .help = "Authorities, in PEM, that are trusted for https callbacks in place of the system's."},
+    {.flag = "callback-retry",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(callback_retry_ns),
+     .initial = "5s",
+     .min = MS(10),
+     .max = S(3600),
+     .placeholder = "DURATION",
+     .help = "Pause after a callback first fails; it doubles, up to an hour, for a day."},
     /* Deadlines */
     {.flag = "header-timeout",
      .kind = OPTION_DURATION,

@@ -19,9 +19,9 @@
 #define CONFIG_ARENA_MIN (INT64_C(16) << 20)
 
 struct config {
-    struct option_list listen, allowed_hosts, cors_origins, proxy_protocol;
+    struct option_list listen, allowed_hosts, cors_origins, proxy_protocol, allow_callbacks;
     char *config, *metrics_listen, *port_file, *tls_cert, *tls_key, *tls_client_ca, *token_file,
-        *cpu, *log_file, *access_log, *data_dir;
+        *cpu, *log_file, *access_log, *data_dir, *callback_ca;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
     int log_format, log_level;
     bool open, no_seccomp;
@@ -29,6 +29,7 @@ struct config {
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
     int64_t connections_max, streams_max, queue_max, client_requests_max, client_bytes_max;
     int64_t engine_scratch_max_bytes, device_memory_max_bytes;
+    int64_t callback_retry_ns;
     int64_t result_ttl_ns, job_request_max_bytes, spool_max_bytes;
     int64_t body_rate_min;
     int64_t header_timeout_ns, body_timeout_ns, request_timeout_ns, send_timeout_ns,

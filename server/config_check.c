@@ -1,8 +1,10 @@
 /* server/config_check.c: what the table of options cannot say. Threads: the starting thread. */
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/choices.h"
+#include "callback/hosts.h"
 #include "server/config.h"
 
 #define ENGINE_MEMORY_MIN (INT64_C(1) << 20)
@@ -56,6 +58,15 @@ static enum error check_tls(const struct config *config, struct failure *failure
     return ERROR_NONE;
 }
 
+static enum error check_callbacks(const struct option_list *entries, struct failure *failure)
+{
+    struct callback_hosts *hosts = calloc(1, sizeof *hosts);
+    enum error error = hosts != NULL ? callback_hosts_read(entries, hosts, failure)
+                                     : failure_set(failure, ERROR_INTERNAL, "out of memory");
+    free(hosts);
+    return error;
+}
+
 enum error config_check(struct config *config, struct failure *failure)
 {
     enum error error = check_sizes(config, failure);
@@ -67,6 +78,8 @@ enum error config_check(struct config *config, struct failure *failure)
         error = site_check_hosts(&config->allowed_hosts, failure);
     if (error == ERROR_NONE)
         error = site_check_origins(&config->cors_origins, failure);
+    if (error == ERROR_NONE)
+        error = check_callbacks(&config->allow_callbacks, failure);
     if (error == ERROR_NONE)
         error = proxy_list_read(&config->proxy_protocol, &config->proxies, failure);
     return error != ERROR_NONE ? error

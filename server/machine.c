@@ -6,7 +6,10 @@
  */
 #include "server/machine.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,4 +102,34 @@ int64_t machine_memory_bytes(void)
 bool machine_has_nvidia(void)
 {
     return access("/dev/nvidiactl", R_OK | W_OK) == 0;
+}
+
+/* Descriptors 0, 1 and 2 that are closed would become sockets, with messages written to them. */
+void machine_hold_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR); /* engines have them too */
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Staging memory (handlers/inference/memory.h) comes and goes with each longer body. The allocator
+ * keeps so much of it a thread: to give it back to the system and take it again is a twentieth of
+ * the processor time of a request of 1 MiB. */
+void machine_keep_free_memory(void)
+{
+    const int kept_bytes = 2 << 20;
+    (void)mallopt(M_TRIM_THRESHOLD, kept_bytes);
+    (void)mallopt(M_MMAP_THRESHOLD, kept_bytes); /* else what is taken so is not kept */
+}
+
+int machine_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }

@@ -1,4 +1,5 @@
-/* server/machine.h: what the machine has that defaults follow from.
+/* server/machine.h: what the machine has that defaults follow from; and what the process settles
+ * with it before anything else.
  *
  * Threads: any; reads files.
  */
@@ -15,5 +16,13 @@ int64_t machine_memory_bytes(void);
 int64_t machine_group_limit_bytes(const char *groups, const char *root);
 /* An NVIDIA driver is loaded and its devices can be seen. */
 bool machine_has_nvidia(void);
+
+/* Processors that this process may use. */
+int machine_cores(void);
+
+/* First of all: fills descriptors 0, 1 and 2 where they are closed. */
+void machine_hold_standard_descriptors(void);
+/* Before other threads: how much free memory the allocator keeps. */
+void machine_keep_free_memory(void);
 
 #endif

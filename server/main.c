@@ -9,9 +9,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +21,7 @@
 #include "base/workers.h"
 #include "handlers/judge.h"
 #include "queue/account.h"
+#include "server/callbacks/callbacks.h"
 #include "server/config.h"
 #include "server/data.h"
 #include "server/descriptors.h"
@@ -47,6 +45,7 @@ enum exit_code {
     EXIT_OPTIONS = 2
 };
 
+#define MS 1000000          /* ns */
 #define ARENA_SHARE_LARGE 2 /* an arena above this part of the memory is worth a warning */
 
 struct daemon {
@@ -63,6 +62,8 @@ struct daemon {
     struct supervisor *supervisor;
     struct workers *pool;
     struct jobs *jobs; /* NULL: none are taken */
+    struct callback_hosts callback_hosts;
+    struct callbacks *callbacks; /* NULL: none are sent */
     struct handlers *handlers;
     struct handlers_services services;
     struct loop *loops[CONFIG_LOOPS_MAX];
@@ -123,19 +124,11 @@ static void on_stopping(void *context)
 {
     struct daemon *daemon = context;
     notify_stopping(daemon->notify);
+    callbacks_stop(daemon->callbacks);
     jobs_stop(daemon->jobs);
 }
 
 /* ---- Start ---- */
-
-static int count_cores(void)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
-}
 
 /* What the listeners and so many loops take. */
 static struct descriptors_use use_of(const struct daemon *daemon, int loops)
@@ -214,11 +207,35 @@ static enum error make_accounts(const struct daemon *daemon, struct failure *fai
     return failure_set(failure, ERROR_INTERNAL, "out of memory");
 }
 
+/* On the desk's thread. */
+static void on_callback(void *context)
+{
+    callbacks_wake(((struct daemon *)context)->callbacks);
+}
+
 static enum error open_jobs(struct daemon *daemon, struct failure *failure)
 {
-    struct jobs_config parts = {
-        .queue = daemon->queue, .arena = daemon->arena, .metrics = daemon->metrics};
-    return data_open(&daemon->config, &parts, &daemon->jobs, failure);
+    const struct config *config = &daemon->config;
+    struct jobs_config parts = {.queue = daemon->queue,
+                                .arena = daemon->arena,
+                                .metrics = daemon->metrics,
+                                .on_callback = on_callback,
+                                .callback_context = daemon};
+    enum error error = data_open(config, &parts, &daemon->jobs, failure);
+    if (error == ERROR_NONE)
+        error = callback_hosts_read(&config->allow_callbacks, &daemon->callback_hosts, failure);
+    const struct callbacks_options callbacks = {.loop = loop_uv(daemon->loops[0]),
+                                                .spawner = daemon->spawner,
+                                                .jobs = daemon->jobs,
+                                                .access = daemon->access,
+                                                .metrics = daemon->metrics,
+                                                .hosts = &daemon->callback_hosts,
+                                                .entries = &config->allow_callbacks,
+                                                .ca = config->callback_ca,
+                                                .version = INVERTD_VERSION,
+                                                .retry_ms = config->callback_retry_ns / MS,
+                                                .confined = !config->no_seccomp};
+    return error == ERROR_NONE ? callbacks_create(&callbacks, &daemon->callbacks, failure) : error;
 }
 
 static enum error make_handlers(struct daemon *daemon, struct failure *failure)
@@ -229,6 +246,7 @@ static enum error make_handlers(struct daemon *daemon, struct failure *failure)
     services->arena = daemon->arena;
     services->pool = daemon->pool;
     services->jobs = daemon->jobs;
+    services->callbacks = &daemon->callback_hosts;
     services->metrics = daemon->metrics;
     services->version = INVERTD_VERSION;
     services->tls = config->tls_cert != NULL;
@@ -266,7 +284,7 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
         error = loop_watch_batches(daemon->loops[i], failure);
     if (error != ERROR_NONE)
         return error;
-    error = workers_create(config_pool_threads(config, count_cores()), (int)config->pool_max,
+    error = workers_create(config_pool_threads(config, machine_cores()), (int)config->pool_max,
                            &daemon->pool, failure);
     if (error != ERROR_NONE)
         return error;
@@ -426,10 +444,12 @@ static void stop(struct daemon *daemon)
         drain_close(daemon->drain);
     notify_close(daemon->notify);
     reload_close(daemon->reload);
+    callbacks_close(daemon->callbacks);
     for (int i = daemon->loop_count - 1; i >= 0; i--)
         loop_destroy(&daemon->loops[i]);
     drain_free(&daemon->drain);
     notify_free(&daemon->notify);
+    callbacks_free(&daemon->callbacks);
     reload_destroy(&daemon->reload);
     spawner_destroy(&daemon->spawner);
     supervisor_destroy(&daemon->supervisor); /* whose descriptor loop 0 has watched */
@@ -516,33 +536,12 @@ static enum error read_files(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
-/* Descriptors 0, 1 and 2 that are closed would become sockets, with messages written to them. */
-static void hold_standard_descriptors(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR); /* engines have them too */
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
-/* Staging memory (handlers/inference/memory.h) comes and goes with each longer body. The allocator
- * keeps so much of it a thread: to give it back to the system and take it again is a twentieth of
- * the processor time of a request of 1 MiB. */
-static void keep_free_memory(void)
-{
-    const int kept_bytes = 2 << 20;
-    (void)mallopt(M_TRIM_THRESHOLD, kept_bytes);
-    (void)mallopt(M_MMAP_THRESHOLD, kept_bytes); /* else what is taken so is not kept */
-}
-
 int main(int argc, char **argv)
 {
     static struct daemon daemon; /* main's, too large for a frame */
     struct failure failure = {0};
     enum config_task task;
-    hold_standard_descriptors();
+    machine_hold_standard_descriptors();
     daemon.argc = argc;
     daemon.argv = argv;
     if (config_read(argc, argv, environ, &daemon.config, &task, &failure) != ERROR_NONE)
@@ -568,9 +567,9 @@ int main(int argc, char **argv)
         return complain(&failure);
     }
     signal(SIGPIPE, SIG_IGN);
-    keep_free_memory();
+    machine_keep_free_memory();
     size_arena(&daemon.config);
-    daemon.loop_count = config_loops(&daemon.config, count_cores());
+    daemon.loop_count = config_loops(&daemon.config, machine_cores());
     daemon.services.live = true;
     http_peer_key_make(&daemon.peer_key);
 

@@ -146,6 +146,23 @@ static void put_time(struct text *json, const char *name, int64_t unix_ms)
         text_printf(json, ",\"%s\":\"%s\"", name, text);
 }
 
+static void put_callback(struct text *json, const struct job_callback *callback)
+{
+    if (callback->state == JOB_CALLBACK_NONE) {
+        text_puts(json, ",\"callback\":null");
+        return;
+    }
+    text_printf(json, ",\"callback\":{\"status\":\"%s\",\"attempts\":%d",
+                job_callback_name(callback->state), (int)callback->attempts);
+    put_time(json, "next", callback->state == JOB_CALLBACK_WAITING ? callback->due_ms : 0);
+    text_puts(json, ",\"problem\":");
+    if (callback->problem[0] != '\0')
+        text_json_string(json, callback->problem, strlen(callback->problem));
+    else
+        text_puts(json, "null");
+    text_puts(json, "}");
+}
+
 void handlers__job_document(const struct job *job, int64_t position, struct text *json)
 {
     const struct job_task *task = &job->task;
@@ -172,6 +189,7 @@ void handlers__job_document(const struct job *job, int64_t position, struct text
         text_json_string(json, job->outcome.message, strlen(job->outcome.message));
     else
         text_puts(json, "null");
+    put_callback(json, &job->callback);
     text_printf(json,
                 ",\"links\":{\"self\":\"%s\",\"result\":\"%s/result\",\"events\":\"%s/events\"}}",
                 path, path, path);

@@ -3,7 +3,8 @@
  *
  *      {"id":..,"status":"running","method":"lu","n":3,"batch":1,"precision":"fp64",
  *       "created":"2026-01-31T12:00:00.000Z","started":..,"finished":null,"expires":..,
- *       "progress":42,"position":null,"attempt":1,"message":null,
+ *       "progress":42,"position":null,"attempt":1,"message":null,"callback":null or
+ *       {"status":"waiting","attempts":1,"next":..,"problem":"the answer was 503"},
  *       "links":{"self":"/v1/jobs/ID","result":"/v1/jobs/ID/result","events":"/v1/jobs/ID/events"}}
  *
  * Threads: pure functions of their arguments.

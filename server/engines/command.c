@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "callback/message.h"
+
 #define ENVIRONMENT_MAX 64
 
 /* ---- Arguments ---- */
@@ -104,6 +106,11 @@ static bool find_path(const char *given, const char *name, char path[ENGINE_PATH
     return true;
 }
 
+bool engine_command_path(const char *name, char path[ENGINE_PATH_MAX])
+{
+    return find_path(NULL, name, path);
+}
+
 enum error engine_command_find(const char *given, const char *name, const char *option,
                                char path[ENGINE_PATH_MAX], struct failure *failure)
 {
@@ -126,14 +133,16 @@ enum error engine_command_make_spawner(const char *host_path, const char *cuda_p
                                        const char *cpu, struct spawner **spawner,
                                        struct failure *failure)
 {
-    char host[ENGINE_PATH_MAX], cuda[ENGINE_PATH_MAX];
+    char host[ENGINE_PATH_MAX], cuda[ENGINE_PATH_MAX], post[ENGINE_PATH_MAX];
     struct environment environment = {0};
-    const char *paths[3] = {NULL};
+    const char *paths[4] = {NULL};
     int count = 0;
     if (find_path(host_path, ENGINE_HOST_PROGRAM, host))
         paths[count++] = host;
     if (find_path(cuda_path, ENGINE_CUDA_PROGRAM, cuda))
         paths[count++] = cuda;
+    if (find_path(NULL, CALLBACK_PROGRAM, post))
+        paths[count++] = post;
     const struct spawner_rules rules = {paths, environment.entries};
     enum error error = make_environment(cpu, &environment, failure);
     if (error == ERROR_NONE)

@@ -15,7 +15,8 @@ struct access_table {
     int64_t users;               /* who hold it, and access while it is in force; under its lock */
     struct token_file_row *rows; /* [CLIENTS_MAX] */
     int count;
-    uint64_t heads[CLIENTS_MAX]; /* the digests' first bytes */
+    uint64_t heads[CLIENTS_MAX];              /* the digests' first bytes */
+    struct trusted_file secrets[CLIENTS_MAX]; /* of callbacks; data NULL: none */
 };
 
 struct access {
@@ -37,9 +38,40 @@ static uint64_t head_of(const unsigned char digest[DIGEST_BYTES])
 
 static void free_table(struct access_table *table)
 {
+    for (int i = 0; table != NULL && i < CLIENTS_MAX; i++)
+        trusted_file_forget(&table->secrets[i]);
     if (table != NULL)
         free(table->rows);
     free(table);
+}
+
+/* The line's end that editors add is no part of a secret. */
+static enum error read_secret(const char *path, const struct token_file_row *row,
+                              struct trusted_file *secret, struct failure *failure)
+{
+    struct failure why = {0};
+    *secret = (struct trusted_file){.path = row->secret_path, .secret = true};
+    enum error error = trusted_file_read(secret, &why);
+    while (error == ERROR_NONE && secret->size > 0 &&
+           (secret->data[secret->size - 1] == '\n' || secret->data[secret->size - 1] == '\r'))
+        secret->size--;
+    if (error == ERROR_NONE &&
+        (secret->size < CALLBACK_SECRET_MIN || secret->size > CALLBACK_SECRET_MAX))
+        error = trusted_file_refuse(secret, "a secret has 16 to 1024 bytes", &why);
+    if (error == ERROR_NONE)
+        return ERROR_NONE;
+    return failure_set(failure, error, "%.120s:%d: callback-secret-file %.200s", path, row->line,
+                       why.detail);
+}
+
+static enum error read_secrets(const char *path, struct access_table *table,
+                               struct failure *failure)
+{
+    enum error error = ERROR_NONE;
+    for (int i = 0; i < table->count && error == ERROR_NONE; i++)
+        if (table->rows[i].secret_path[0] != '\0')
+            error = read_secret(path, &table->rows[i], &table->secrets[i], failure);
+    return error;
 }
 
 /* NULL: *error says why. */
@@ -55,6 +87,8 @@ static struct access_table *read_table(const char *path, enum error *error, stru
     if (*error == ERROR_NONE)
         *error = token_file_parse(file.data, file.size, path, &table->rows, &table->count, failure);
     trusted_file_forget(&file);
+    if (*error == ERROR_NONE)
+        *error = read_secrets(path, table, failure);
     if (*error != ERROR_NONE) {
         free_table(table);
         return NULL;
@@ -141,6 +175,18 @@ bool access_has_changed(const struct access *access)
 {
     struct trusted_file_mark mark = trusted_file_mark(access->path);
     return !trusted_file_is_same(&mark, &access->mark);
+}
+
+bool access_secret(const struct access *access, const char *name, struct callback_secret *secret)
+{
+    const struct access_table *table = access->current;
+    for (int i = 0; i < table->count; i++) {
+        if (table->secrets[i].data == NULL || strcmp(table->rows[i].client.name, name) != 0)
+            continue;
+        *secret = (struct callback_secret){table->secrets[i].data, table->secrets[i].size};
+        return true;
+    }
+    return false;
 }
 
 int access_count(struct access *access)

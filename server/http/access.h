@@ -17,6 +17,7 @@
 
 #include "base/client.h"
 #include "base/error.h"
+#include "callback/sign.h"
 
 #define ACCESS_TOKEN_MAX 1024 /* bytes of a token; a longer one is unknown */
 
@@ -39,6 +40,9 @@ ERROR_MUST_CHECK bool access_set_bind(struct access *access, const struct access
 ERROR_MUST_CHECK enum error access_reload(struct access *access, struct failure *failure);
 /* Whether the file has changed since it was read last, well or badly. Blocks on the file system. */
 bool access_has_changed(const struct access *access);
+/* The secret of a client's callbacks, by its name, as the file says now; lent until the next
+ * reload. false: it has none. On the thread of access_reload. */
+bool access_secret(const struct access *access, const char *name, struct callback_secret *secret);
 int access_count(struct access *access); /* clients in force */
 
 /* Makes *held the table in force. It is NULL at first. */

@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 
+#define SECRET "callback-secret-file="
 #define BLANKS " \t\r"
 #define VALUE_MAX_BYTES 64
 #define SIZE_MAX_BYTES (INT64_C(1) << 50)
@@ -21,8 +22,8 @@
     "the name takes 1 to 64 letters, digits and . _ - @, the first a letter or a digit"
 #define ROLES_RULE "the roles are " CLIENT_ROLE_WORDS ", with commas between, each once"
 #define QUOTAS_RULE                                                                                \
-    "what follows the token's hash is requests=, rate=, bytes=, device=, jobs= or spool= with a "  \
-    "value, each once"
+    "what follows the token's hash is requests=, rate=, bytes=, device=, jobs=, spool= or "        \
+    "callback-secret-file= with a value, each once"
 
 #define LIMIT(field) offsetof(struct client_limits, field)
 
@@ -146,6 +147,25 @@ static enum error read_quota(const struct parse *parse, struct part part,
     return refuse(parse, why);
 }
 
+/* false: the part is another one. */
+static bool is_secret(struct part part)
+{
+    return part.length >= sizeof SECRET - 1 && memcmp(part.text, SECRET, sizeof SECRET - 1) == 0;
+}
+
+static enum error read_secret(const struct parse *parse, struct part part,
+                              struct token_file_row *row)
+{
+    size_t length = part.length - (sizeof SECRET - 1);
+    if (row->secret_path[0] != '\0')
+        return refuse(parse, QUOTAS_RULE);
+    if (length == 0 || length >= sizeof row->secret_path ||
+        memchr(part.text, '\0', part.length) != NULL)
+        return refuse(parse, SECRET " takes a path without blanks, of 511 bytes at most");
+    memcpy(row->secret_path, part.text + sizeof SECRET - 1, length);
+    return ERROR_NONE;
+}
+
 static enum error check_unique(const struct parse *parse, const struct token_file_row *row)
 {
     char why[64];
@@ -163,7 +183,7 @@ static enum error check_unique(const struct parse *parse, const struct token_fil
 
 static enum error parse_line(struct parse *parse, struct part line)
 {
-    struct token_file_row row = {0};
+    struct token_file_row row = {.line = parse->line};
     struct part name = take(&line), roles, digest, quota;
     if (name.length == 0)
         return ERROR_NONE;
@@ -183,7 +203,8 @@ static enum error parse_line(struct parse *parse, struct part line)
     unsigned seen = 0;
     enum error error = ERROR_NONE;
     while (error == ERROR_NONE && (quota = take(&line)).length > 0)
-        error = read_quota(parse, quota, &row.client.limits, &seen);
+        error = is_secret(quota) ? read_secret(parse, quota, &row)
+                                 : read_quota(parse, quota, &row.client.limits, &seen);
     if (error == ERROR_NONE)
         error = check_unique(parse, &row);
     if (error != ERROR_NONE)

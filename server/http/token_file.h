@@ -1,6 +1,6 @@
 /* server/http/token_file.h: the lines of --token-file, one a client:
  *
- *   NAME ROLE[,ROLE...] sha256:HEX [quota=value ...]
+ *   NAME ROLE[,ROLE...] sha256:HEX [quota=value ...] [callback-secret-file=PATH]
  *
  * with blanks between the parts. HEX is the SHA-256 of the token. What follows a # at the start of
  * a part is a comment. Quotas are those of client_limits; sizes and durations are written as in
@@ -18,9 +18,13 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#define TOKEN_FILE_PATH_BYTES 512 /* of a secret's path, its NUL among them */
+
 struct token_file_row {
     struct client client;
     unsigned char digest[DIGEST_BYTES];
+    int line;
+    char secret_path[TOKEN_FILE_PATH_BYTES]; /* of callbacks; "": none */
 };
 
 /* Reads text, of a file that path names. One row a line; each name and token once. *rows: taken by

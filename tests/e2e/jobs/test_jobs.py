@@ -104,7 +104,6 @@ def test_nothing_to_compute(daemon):
 @pytest.mark.parametrize("body, headers, query, status", [
     (b"{", {"Content-Type": JSON}, "", 400),
     (SMALL, {"Content-Type": JSON}, "?nosuch=1", 400),
-    (SMALL, {"Content-Type": JSON}, "?callback=http://localhost/", 400),
     (SMALL, {"Content-Type": "text/plain"}, "", 415),
     (SMALL, {"Content-Type": JSON, "Accept": "text/html"}, "", 406),
     (codec.npy(np.ones((2, 3))), {"Content-Type": NPY}, "", 400),

@@ -65,6 +65,22 @@ static void test_good(void **state)
     }
 }
 
+static void test_secret(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "\na infer " A " rate=5 callback-secret-file=/x=y.z jobs=7\nb jobs " B;
+    struct token_file_row *rows = NULL;
+    int count = 0;
+    assert_int_equal(token_file_parse(text, strlen(text), "tokens", &rows, &count, NULL),
+                     ERROR_NONE);
+    assert_string_equal(rows[0].secret_path, "/x=y.z");
+    assert_int_equal(rows[0].line, 2);
+    assert_int_equal(rows[0].client.limits.jobs, 7);
+    assert_string_equal(rows[1].secret_path, "");
+    free(rows);
+}
+
 #define NAME64 "0123456789012345678901234567890123456789012345678901234567890123"
 
 static const struct {
@@ -88,7 +104,9 @@ static const struct {
     {"a infer sha256:", "64 hexadecimal digits"},
     {"a infer ga7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "sha256:"},
     {"a infer sha256:ga7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "64"},
-    {"a infer " A " swift=1", "requests=, rate=, bytes=, device=, jobs= or spool="},
+    {"a infer " A " swift=1", "jobs=, spool= or callback-secret-file="},
+    {"a infer " A " callback-secret-file=", "takes a path"},
+    {"a infer " A " callback-secret-file=a callback-secret-file=b", "each once"},
     {"a infer " A " requests", "what follows the token's hash is"},
     {"a infer " A " requests=1 requests=2", "each once"},
     {"a infer " A " requests=", "requests= takes a whole number from 1 to"},
@@ -196,8 +214,11 @@ static void test_new_token(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),      cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_nul_bytes), cmocka_unit_test(test_as_many_as_fit),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_secret),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_nul_bytes),
+        cmocka_unit_test(test_as_many_as_fit),
         cmocka_unit_test(test_new_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
