@@ -28,9 +28,28 @@ static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
+/* When the batch began; the engine may not have said it yet. */
+static uint64_t begun_ns(const struct queue_ring *ring, int index, uint64_t now_ns)
+{
+    const struct engine_batch *batch = &ring->shared->batches[index];
+    return within(atomic_load_explicit(&batch->started_ns, memory_order_relaxed),
+                  ring->slots[index].submitted_ns, now_ns);
+}
+
+/* A short batch that has ended may have run beside a long one, which is not to lose its time. */
 void queue__note_busy(struct queue_lane *lane, uint64_t started_ns, uint64_t until_ns)
 {
-    uint64_t from_ns = started_ns > lane->busy_until_ns ? started_ns : lane->busy_until_ns;
+    uint64_t from_ns = started_ns;
+    for (int i = 0; i < ENGINE_LANES * ENGINE_BATCH_SLOTS; i++) {
+        const struct queue_ring *ring = &lane->rings[i / ENGINE_BATCH_SLOTS];
+        int index = i % ENGINE_BATCH_SLOTS;
+        bool runs = ring->slots[index].used && queue__has_started(ring, index) &&
+                    queue__has_client(&ring->slots[index]);
+        uint64_t other_ns = runs ? begun_ns(ring, index, until_ns) : from_ns;
+        from_ns = other_ns < from_ns ? other_ns : from_ns;
+    }
+    if (from_ns < lane->busy_until_ns)
+        from_ns = lane->busy_until_ns;
     if (until_ns <= from_ns || lane->busy == NULL)
         return;
     metric_add(lane->busy, until_ns - from_ns);
@@ -45,9 +64,7 @@ static void look_at(struct queue_lane *lane, const struct queue_ring *ring, int 
     if (!slot->used || !queue__has_started(ring, index) || !queue__has_client(slot))
         return;
     assert(slot->matrices > 0);
-    /* The engine may not have said yet when it began. */
-    uint64_t started_ns = within(atomic_load_explicit(&batch->started_ns, memory_order_relaxed),
-                                 slot->submitted_ns, now_ns);
+    uint64_t started_ns = begun_ns(ring, index, now_ns);
     queue__note_busy(lane, started_ns, now_ns);
     uint64_t parts = atomic_load_explicit(&batch->progress, memory_order_relaxed);
     oldest += method_index(slot->key.method);

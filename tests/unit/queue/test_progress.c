@@ -1,5 +1,8 @@
 /* What metrics say of batches under way: how old the oldest is, and how far; whatever its engine
  * writes. */
+#include <unistd.h>
+
+#include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 
 /* As shown, in nanoseconds and in thousandths. */
@@ -160,6 +163,34 @@ static void test_what_is_not_shown(void **state)
     bench_close(&bench);
 }
 
+/* A device works while any batch runs: a long one loses no time to short ones beside it. */
+static void test_device_at_work(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 32, 100000);
+    queue_flush(bench.queue);
+    struct engine_batch *slice = start(bench.shared, ENGINE_LANE_LONG);
+    uint64_t since_ns = slice->started_ns, before_ns = metric_value(bench.lane->busy);
+    for (int i = 1; i < 5; i++) {
+        usleep(2000);
+        submit(&bench, i, 8, 1);
+        queue_flush(bench.queue);
+        struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
+        finish(batch, ENGINE_OK);
+        uint64_t until_ns = batch->finished_ns = clock_now_ns();
+        queue_reap(bench.queue);
+        assert_int_equal(metric_value(bench.lane->busy) - before_ns, until_ns - since_ns);
+    }
+    usleep(2000);
+    finish(slice, ENGINE_OK);
+    uint64_t end_ns = slice->finished_ns = clock_now_ns();
+    queue_reap(bench.queue);
+    assert_int_equal(metric_value(bench.lane->busy) - before_ns, end_ns - since_ns);
+    serve(&bench, bench.shared);
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_oldest),
         cmocka_unit_test(test_engine_is_not_trusted),
         cmocka_unit_test(test_what_is_not_shown),
+        cmocka_unit_test(test_device_at_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
