@@ -4,6 +4,7 @@
     const POINTS = 300, RETRY_MAX_MS = 30000, JOBS_SHOWN = 10;
     const find = (id) => document.getElementById(id);
     const charts = {}; /* name: the last numbers */
+    const seen = {}; /* id of a job that runs: how far it was when it was first seen, and when */
     let token = "", current = 0; /* current: which of the streams that were begun is wanted */
 
     const ask = (path, more) => fetch(path, {
@@ -35,6 +36,7 @@
         time: (v) => v < 120 ? v.toFixed(0) + " s" : v < 7200 ? (v / 60).toFixed(0) + " min"
             : v < 172800 ? (v / 3600).toFixed(0) + " h" : (v / 86400).toFixed(0) + " days",
     };
+    forms.long = (v) => v < 10 ? forms.seconds(v) : forms.time(v);
     const at = (document, path) => path.split(".").reduce((part, name) => part[name], document);
     const say = (value, form) => value === null || value === undefined ? "\u2013"
         : forms[form](value);
@@ -91,7 +93,7 @@
                 const cell = document.createElement(i ? "td" : "th");
                 if (i === 0)
                     cell.scope = "row";
-                cell.textContent = text;
+                cell.append(text);
                 return cell;
             }));
             return row;
@@ -114,16 +116,44 @@
             showJobs();
     }
 
+    function barOf(job) {
+        const element = document.createElement("progress"), part = document.createElement("span");
+        element.max = 100;
+        element.value = job.progress;
+        element.setAttribute("aria-label", "Job " + job.id.slice(0, 8));
+        part.append(element, " " + job.progress + " %");
+        return part;
+    }
+
+    /* Of one that runs what is left, by how fast it went since it was first seen here. */
+    function timeOf(job) {
+        const past = (from, to) => Math.max(0, Date.parse(to) - Date.parse(from)) / 1000;
+        if (job.status === "successful" || job.status === "failed")
+            return job.started === null ? "" : "took " + forms.long(past(job.started, job.finished));
+        if (job.status === "accepted")
+            return "waits for its turn";
+        const now = performance.now() / 1000, first = seen[job.id];
+        if (first === undefined || job.attempt !== first.attempt)
+            seen[job.id] = { at: now, progress: job.progress, attempt: job.attempt };
+        else if (job.progress > first.progress)
+            return "some " + forms.time((100 - job.progress) * (now - first.at)
+                / (job.progress - first.progress)) + " left";
+        return "";
+    }
+
     async function showJobs() {
         try {
             const answer = await ask("/v1/jobs?limit=" + JOBS_SHOWN);
             if (!answer.ok)
                 return; /* this token has not the role */
-            const jobs = (await answer.json()).jobs;
-            find("jobs").hidden = jobs.length === 0;
-            find("no-jobs").hidden = jobs.length > 0;
-            fill(find("jobs"), jobs.map((job) => [job.id.slice(0, 8), job.status, job.method,
-                String(job.n), String(job.batch), job.progress + " %"]));
+            const jobs = (await answer.json()).jobs, table = find("jobs");
+            table.parentNode.hidden = jobs.length === 0;
+            for (const id of Object.keys(seen))
+                if (!jobs.some((job) => job.id === id && job.status === "running"))
+                    delete seen[id];
+            fill(table, jobs.map((job) => [job.id.slice(0, 8), job.status,
+                job.status === "running" ? barOf(job) : job.progress + " %", timeOf(job),
+                job.method, `${forms.whole(job.batch)} of order ${job.n}`]));
         } catch (error) {
             /* the next event comes back to it */
         }

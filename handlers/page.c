@@ -338,11 +338,30 @@ static const char devices_head[] =
     "<table id=\"devices\"><thead><tr><th scope=\"col\">Device<th scope=\"col\">State"
     "<th scope=\"col\">Model<th scope=\"col\">At work<th scope=\"col\">Last minute"
     "<th scope=\"col\">Inversions a second<tbody>";
-static const char jobs_part[] =
-    "<h2>Jobs</h2><p id=\"no-jobs\" class=\"soft\">No jobs.</p>"
-    "<table id=\"jobs\" hidden><thead><tr><th scope=\"col\">Job<th scope=\"col\">Status"
-    "<th scope=\"col\">Method<th scope=\"col\">n<th scope=\"col\">Matrices"
-    "<th scope=\"col\">Progress<tbody></table>\n";
+static const char jobs_table[] =
+    "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Jobs\" hidden>"
+    "<table id=\"jobs\"><thead><tr><th scope=\"col\">Newest jobs<th scope=\"col\">Status"
+    "<th scope=\"col\">Progress<th scope=\"col\">Time<th scope=\"col\">Method"
+    "<th scope=\"col\">Matrices<tbody></table></div>\n";
+
+/* How many there are by status; the script adds those that this client may see. */
+static void put_jobs(struct text *page, const struct handlers *handlers)
+{
+    struct handlers__jobs_count count;
+    handlers__jobs_count(handlers, &count);
+    text_puts(page, "<h2>Jobs</h2>");
+    if (!count.kept) {
+        text_puts(page, "<p class=\"soft\">This service keeps no jobs.</p>\n");
+        return;
+    }
+    text_puts(page, "<dl class=\"figures\">\n");
+    put_figure(page, "Wait", "jobs.accepted", "whole", (double)count.accepted);
+    put_figure(page, "Run", "jobs.running", "whole", (double)count.running);
+    put_figure(page, "Successful, and kept", "jobs.successful", "whole", (double)count.successful);
+    put_figure(page, "Failed, and kept", "jobs.failed", "whole", (double)count.failed);
+    text_puts(page, "</dl>\n");
+    text_puts(page, jobs_table);
+}
 
 static void put_devices(struct text *page, struct metric_registry *metrics,
                         const struct history_span *second, const struct history_span *minute)
@@ -379,7 +398,7 @@ static void put_main(struct text *page, const struct exchange *x)
     put_figures(page, handlers, &spans[0], &spans[1]);
     text_puts(page, rate_charts);
     put_devices(page, handlers->services->metrics, &spans[0], &spans[1]);
-    text_puts(page, jobs_part);
+    put_jobs(page, handlers);
     put_accuracy(page, &spans[1]);
     text_puts(page, rcond_chart);
     free(spans);

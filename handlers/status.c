@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "handlers/stream.h"
+#include "queue/jobs/job.h"
 
 #define QUERY_DIGITS 3
 
@@ -25,8 +26,16 @@ struct status {
 
 void handlers__jobs_count(const struct handlers *handlers, struct handlers__jobs_count *count)
 {
-    (void)handlers;
-    memset(count, 0, sizeof *count);
+    const struct handlers_services *services = handlers->services;
+    int64_t jobs[JOB_STATES] = {0};
+    for (int i = 0; services->jobs != NULL && i < JOB_STATES; i++)
+        jobs[i] = (int64_t)metric_value(
+            metric_series(services->metrics, METRIC_JOBS, job_state_name((enum job_state)i)));
+    *count = (struct handlers__jobs_count){.kept = services->jobs != NULL,
+                                           .accepted = jobs[JOB_ACCEPTED],
+                                           .running = jobs[JOB_RUNNING],
+                                           .successful = jobs[JOB_SUCCESSFUL],
+                                           .failed = jobs[JOB_FAILED]};
 }
 
 /* ---- Parts of the document ---- */

@@ -9,7 +9,7 @@
 #include "handlers/handlers_private.h"
 #include "handlers/history.h"
 
-/* Jobs by status. */
+/* Jobs by status, of all clients, as they were counted within the last second. */
 struct handlers__jobs_count {
     bool kept; /* false: this service keeps no jobs, and all are 0 */
     int64_t accepted, running, successful, failed;

@@ -2,13 +2,14 @@
 
 import json
 import os
+import signal
 import socket
 import time
 
 import numpy as np
 import pytest
 
-from harness import codec, wire
+from harness import codec, later, wire
 from harness.daemon import Daemon, wait_until
 from harness.settings import scaled_timeout
 from harness.tokens import bearer, line, write
@@ -89,11 +90,27 @@ def test_the_figures(daemon):
     assert host["up"] and host["model"] and 0 < host["busy"]["minute"] <= 1
     arena = after["arena"]
     assert arena["used"] + arena["free"] == arena["bytes"]
-    assert after["jobs"] == {"kept": False, "accepted": 0, "running": 0, "successful": 0,
-                             "failed": 0}
+    assert after["jobs"]["kept"] is True
     history = after["history"]
     assert sum(history["inversions"]) > 0 and 0 < len(history["p99_s"]) <= 300
     assert "history" not in before
+
+
+def test_jobs_by_status(tmp_path):
+    """A stopped engine's job runs, and what it has left ends; without jobs all are 0."""
+    with Daemon("--engine-heartbeat", "60s", "--batch-deadline", "60s") as daemon:
+        good = later.accepted(daemon, b'{"matrix": [[4, 7], [2, 6]]}')["id"]
+        bad = later.accepted(daemon, b'{"matrix": [[1, 1], [1, 1]]}')["id"]
+        for job in (good, bad):
+            later.ended(daemon, job)
+        os.kill(daemon.own_engine(), signal.SIGSTOP)
+        later.accepted(daemon, b'{"matrix": [[4, 7], [2, 6]]}')
+        wanted = {"kept": True, "accepted": 0, "running": 1, "successful": 1, "failed": 1}
+        wait_until(lambda: status(daemon)["jobs"] == wanted, 5, "the jobs to be counted")
+        os.kill(daemon.own_engine(), signal.SIGCONT)
+    with Daemon("--data-dir", "none") as daemon:
+        assert status(daemon)["jobs"] == {"kept": False, "accepted": 0, "running": 0,
+                                          "successful": 0, "failed": 0}
 
 
 def _at(document, path):

@@ -7,14 +7,14 @@ import hashlib
 import json
 import re
 import shutil
-import urllib.request
 
+import numpy as np
 import pytest
 
-from harness import codec
-from harness.browser import Browser
-from harness.daemon import Daemon, wait_until
-from harness.settings import ROOT, scaled_timeout
+from harness import codec, later
+from harness.browser import Browser, Tab, debugging_address
+from harness.daemon import Daemon
+from harness.settings import ROOT
 
 AXE = """axe.run().then((found) => JSON.stringify(found.violations.map((violation) =>
     [violation.id, violation.nodes.map((node) => node.html)])))"""
@@ -24,51 +24,6 @@ def axe_source():
     """axe-core as a package of PyPI carries it; None: it is not installed."""
     files = list((ROOT / ".venv" / "axe").rglob("axe.min.js"))
     return files[0].read_text("utf-8") if files else None
-
-
-class Tab:
-    """A tab by Chromium's own protocol, which no policy of the page keeps out."""
-
-    def __init__(self, socket):
-        self.socket, self.sent, self.heard = socket, 0, []
-
-    async def command(self, method, **parameters):
-        self.sent += 1
-        await self.socket.send_json({"id": self.sent, "method": method, "params": parameters})
-        while True:
-            said = json.loads((await self.socket.receive(scaled_timeout(20))).data)
-            if said.get("id") == self.sent:
-                return said["result"]
-            self.heard.append(said)
-
-    async def value(self, expression):
-        result = await self.command("Runtime.evaluate", expression=expression, awaitPromise=True,
-                                    returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
-
-    async def until(self, expression):
-        for _ in range(int(scaled_timeout(15) * 10)):
-            value = await self.value(expression)
-            if value:
-                return value
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"not seen: {expression}")
-
-    def complaints(self):
-        return [said for said in self.heard if said["method"] == "Runtime.exceptionThrown"
-                or (said["method"] == "Log.entryAdded"
-                    and "favicon" not in json.dumps(said))]
-
-
-def debugging_address(browser):
-    """Where the browser listens, as it says itself."""
-    found = wait_until(lambda: re.search(r"DevTools listening on ws://([\d.:]+)/",
-                                         browser.said.read_text("utf-8", "replace")),
-                       30, "the browser's address")
-    with urllib.request.urlopen(f"http://{found[1]}/json") as answer:
-        tabs = json.load(answer)
-    return [tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page"][0]
 
 
 async def visit(address, url, axe):
@@ -96,27 +51,40 @@ async def visit(address, url, axe):
                     "good": await tab.until("+document.querySelector("
                                             "'[data-at=\"rates.inversions.minute\"]').textContent"),
                     "devices": await tab.value("document.querySelector('#devices').innerText"),
+                    "jobs": await tab.until("document.querySelector('#jobs tbody')?.innerText"),
+                    "left": await tab.until("/some .* left/.test(document.querySelector('#jobs')"
+                                            ".innerText)"),
+                    "bars": await tab.value("document.querySelectorAll('#jobs progress').length"),
                     "complaints": tab.complaints(),
                 })
     return seen
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 def test_in_a_browser(tmp_path):
+    """With jobs: one that has ended, one that failed, and one that runs for some 40 s."""
     axe = axe_source()
     if axe is None:
         pytest.skip("axe-core is not installed: tests/requirements-axe.txt")
-    with Daemon() as daemon:
+    npy = {"Content-Type": codec.NPY}
+    with Daemon("--batch-matrices-max", "1", "--in-flight", "1", "--threads", "1",
+                "--batch-deadline", "60s", fault="slow:200000") as daemon:
         for _ in range(3):
-            assert daemon.post("/v1/invert", codec.npy(codec.np.eye(3)),
-                               {"Content-Type": "application/x-npy"}).status == 200
+            assert daemon.post("/v1/invert", codec.npy(np.eye(3)), npy).status == 200
+        for a in (2 * np.eye(3), np.ones((3, 3))):
+            later.ended(daemon, later.accepted(daemon, codec.npy(a), npy)["id"])
+        running = later.accepted(daemon, codec.npy(np.stack(200 * [np.eye(40)])), npy)["id"]
         with Browser(tmp_path, "about:blank", "--remote-debugging-port=0") as browser:
             address = debugging_address(browser)
             for seen in asyncio.run(visit(address, f"http://{daemon.url}/", axe)):
                 assert seen["violations"] == [], seen
                 assert seen["width"] <= seen["within"], seen
                 assert seen["good"] > 0 and "up" in seen["devices"], seen
+                assert seen["bars"] == 1 and "200 of order 40" in seen["jobs"], seen
+                assert "successful" in seen["jobs"] and "failed" in seen["jobs"], seen
                 assert seen["complaints"] == [], seen
+        later.delete(daemon, running)
 
 
 def test_without_scripts(daemon):

@@ -4,6 +4,7 @@ The browser reaches loopback alone: any other name is unknown to it, but for tho
 serves (`Rebinding`).
 """
 
+import asyncio
 import http.client
 import http.server
 import json
@@ -14,9 +15,11 @@ import shutil
 import signal
 import subprocess
 import threading
+import urllib.request
 
 import pytest
 
+from .daemon import wait_until
 from .settings import scaled_timeout
 
 # Its own sandbox is off, as containers and root cannot have it, and it loads what tests wrote.
@@ -153,3 +156,48 @@ class Browser:
         """A line for each message of a page's console so far."""
         text = self.said.read_text("utf-8", "replace")
         return re.findall(r":CONSOLE[:(]\d+\)?\] (.*)", text)
+
+
+class Tab:
+    """A tab by Chromium's own protocol, which no policy of the page keeps out."""
+
+    def __init__(self, socket):
+        self.socket, self.sent, self.heard = socket, 0, []
+
+    async def command(self, method, **parameters):
+        self.sent += 1
+        await self.socket.send_json({"id": self.sent, "method": method, "params": parameters})
+        while True:
+            said = json.loads((await self.socket.receive(scaled_timeout(20))).data)
+            if said.get("id") == self.sent:
+                return said["result"]
+            self.heard.append(said)
+
+    async def value(self, expression):
+        result = await self.command("Runtime.evaluate", expression=expression, awaitPromise=True,
+                                    returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    async def until(self, expression):
+        for _ in range(int(scaled_timeout(15) * 10)):
+            value = await self.value(expression)
+            if value:
+                return value
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"not seen: {expression}")
+
+    def complaints(self):
+        return [said for said in self.heard if said["method"] == "Runtime.exceptionThrown"
+                or (said["method"] == "Log.entryAdded"
+                    and "favicon" not in json.dumps(said))]
+
+
+def debugging_address(browser):
+    """Where the browser listens, as it says itself."""
+    found = wait_until(lambda: re.search(r"DevTools listening on ws://([\d.:]+)/",
+                                         browser.said.read_text("utf-8", "replace")),
+                       30, "the browser's address")
+    with urllib.request.urlopen(f"http://{found[1]}/json") as answer:
+        tabs = json.load(answer)
+    return [tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page"][0]
