@@ -24,5 +24,5 @@ void exchange_more(struct exchange *x)
 
 const char *exchange_header(const struct exchange *x, const char *name)
 {
-    return x->door->header(x, name);
+    return x->door->header(x, name, 0);
 }

@@ -92,8 +92,9 @@ struct exchange_work {
 
 /* What the door lends. The same for all exchanges of a door; a test has its own. */
 struct exchange_door {
-    /* First value of a header field, any case of name; NULL when absent. Lent until end. */
-    const char *(*header)(const struct exchange *x, const char *name);
+    /* Value of a header field's line, any case of name; index 0: the first. NULL: there are not so
+     * many. Lent until end. */
+    const char *(*header)(const struct exchange *x, const char *name, int index);
     /* Calls each(context, name, value) for each query parameter in order, percent-decoded; value
      * is "" when there is no "=". Stops when each returns false. */
     void (*query)(const struct exchange *x,
@@ -166,6 +167,6 @@ void exchange_answer(struct exchange *x, const struct exchange_reply *reply);
  * handlers_end; costs nothing where the stream was not dry. */
 void exchange_more(struct exchange *x);
 
-const char *exchange_header(const struct exchange *x, const char *name);
+const char *exchange_header(const struct exchange *x, const char *name); /* the first line's */
 
 #endif

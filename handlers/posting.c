@@ -139,8 +139,11 @@ static void set_owner(const struct exchange *x, struct store_new *fresh)
 enum error handlers__posting_open(struct exchange *x, struct posting **result,
                                   struct failure *failure)
 {
-    struct prefer prefer = handlers__prefer(exchange_header(x, "Prefer"));
+    struct prefer prefer = {0};
     struct jobs *jobs = x->handlers->services->jobs;
+    const char *value;
+    for (int i = 0; (value = x->door->header(x, "Prefer", i)) != NULL; i++)
+        handlers__prefer(&prefer, value);
     *result = NULL;
     if (!prefer.respond_async)
         return read_callback(x, false, NULL, failure);

@@ -51,27 +51,24 @@ int handlers__wait_seconds(const char *text, int length)
     return length > 0 ? seconds : -1;
 }
 
-struct prefer handlers__prefer(const char *value)
+void handlers__prefer(struct prefer *prefer, const char *value)
 {
-    struct prefer prefer = {0};
-    bool has_wait = false;
-    const char *at = value != NULL ? value : "";
+    const char *at = value;
     while (*at != '\0') {
         const char *name = skip(at), *end = skip_word(name), *next = skip(end);
         if (is_word(name, end, "respond-async"))
-            prefer.respond_async = true;
-        if (is_word(name, end, "wait") && *next == '=' && !has_wait) {
+            prefer->respond_async = true;
+        if (is_word(name, end, "wait") && *next == '=' && !prefer->has_wait) {
             const char *begin = skip(next + 1), *last = skip_word(begin);
             if (*begin == '"' && last > begin + 1) {
                 begin++;
                 last--;
             }
             int seconds = handlers__wait_seconds(begin, (int)(last - begin));
-            prefer.wait_s = seconds > 0 ? seconds : 0;
-            has_wait = true;
+            prefer->wait_s = seconds > 0 ? seconds : 0;
+            prefer->has_wait = true;
         }
         at = skip_preference(end);
         at += *at == ',';
     }
-    return prefer;
 }

@@ -7,13 +7,13 @@
 #define PREFER_WAIT_MAX_S 3600 /* a longer wait is cut to this */
 
 struct prefer {
-    bool respond_async;
+    bool respond_async, has_wait;
     int wait_s; /* 0: none, or one that is no number */
 };
 
-/* value: of the field; NULL: it has none. What is unknown is passed over, and of a preference that
- * stands there twice the first counts, as the RFC wants it. */
-struct prefer handlers__prefer(const char *value);
+/* Adds what a line of the field says; prefer begins zeroed. What is unknown is passed over, and of
+ * a preference that stands there twice the first counts, as the RFC wants it. */
+void handlers__prefer(struct prefer *prefer, const char *value);
 
 /* Whole seconds of digits alone, cut to PREFER_WAIT_MAX_S; -1: anything else. */
 int handlers__wait_seconds(const char *text, int length);

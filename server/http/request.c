@@ -21,12 +21,13 @@
 
 /* ---- What handlers ask ---- */
 
-static const char *door_header(const struct exchange *x, const char *name)
+static const char *door_header(const struct exchange *x, const char *name, int index)
 {
     const struct http__connection *c = (const struct http__connection *)x;
     size_t length = strlen(name);
     for (int i = 0; i < c->field_count; i++)
-        if (c->fields[i].name_length == length && http_guard_is(c->fields[i].name, length, name))
+        if (c->fields[i].name_length == length && http_guard_is(c->fields[i].name, length, name) &&
+            index-- == 0)
             return c->fields[i].value;
     return NULL;
 }
@@ -251,7 +252,7 @@ static void offer(struct http__connection *c, const char *url, enum error error,
                         "There are as many connections as are taken (--connections-max); use "
                         "fewer, or try again later.");
     else if (x->verb == EXCHANGE_OPTIONS && c->cors != NULL &&
-             door_header(x, "Access-Control-Request-Method") != NULL)
+             door_header(x, "Access-Control-Request-Method", 0) != NULL)
         answer_preflight(x);
     else if (x->verb == EXCHANGE_OPTIONS && strcmp(x->path, "*") == 0 && x->caller != NULL)
         answer_star(x);
@@ -312,7 +313,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         .listener = options->listener,
         .half_closed = c->left,
     };
-    x->id = http__id(c, door_header(x, "X-Request-Id"));
+    x->id = http__id(c, door_header(x, "X-Request-Id", 0));
     c->cors = NULL;
     c->answered = false;
     c->early =

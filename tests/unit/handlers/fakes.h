@@ -57,11 +57,11 @@ struct fake_exchange {
     int deadline_moves, rooms_made, mores;
 };
 
-static const char *fake_header(const struct exchange *x, const char *name)
+static const char *fake_header(const struct exchange *x, const char *name, int index)
 {
     const struct fake_exchange *f = (const struct fake_exchange *)x;
     for (int i = 0; i < FAKE_FIELDS && f->headers[i].name != NULL; i++)
-        if (strcasecmp(f->headers[i].name, name) == 0)
+        if (strcasecmp(f->headers[i].name, name) == 0 && index-- == 0)
             return f->headers[i].value;
     return NULL;
 }

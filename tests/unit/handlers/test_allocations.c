@@ -211,7 +211,7 @@ static void send_body(struct fake_exchange *f, size_t bytes)
         piece = bytes - at < 20000 ? bytes - at : 20000;
         int64_t end = (int64_t)(at + piece);
         bool has_room = f->x.sink_offset + f->x.sink_bytes >= end || handlers_make_room(&f->x, end);
-        int made = f->rooms_made, tries = fake_header(&f->x, "Prefer") != NULL ? PATIENT_MS : 0;
+        int made = f->rooms_made, tries = fake_header(&f->x, "Prefer", 0) != NULL ? PATIENT_MS : 0;
         for (int i = 0; i < tries && !has_room && !f->x.answered; i++) {
             mailbox_run(f->x.mailbox);
             has_room = f->rooms_made > made;

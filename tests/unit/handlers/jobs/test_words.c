@@ -15,30 +15,36 @@ static void test_prefer(void **state)
 {
     (void)state;
     static const struct {
-        const char *value;
+        const char *values[2]; /* of two lines */
         bool respond_async;
         int wait_s;
     } rows[] = {
-        {NULL, false, 0},
-        {"", false, 0},
-        {"respond-async", true, 0},
-        {"Respond-Async", true, 0},
-        {"respond-asynchronously", false, 0},
-        {"respond-async, wait=10", true, 10},
-        {"wait=10,respond-async", true, 10},
-        {"wait = \"7\" ; x=y , respond-async", true, 7},
-        {"wait=3, wait=9", false, 3},
-        {"wait=x, respond-async", true, 0},
-        {"wait=-1, respond-async", true, 0},
-        {"wait=99999999999, respond-async", true, PREFER_WAIT_MAX_S},
-        {"foo=\"a, respond-async\"", false, 0},
-        {"foo; respond-async", false, 0},
-        {"foo=\"\\\"\", respond-async", true, 0},
-        {"\"", false, 0},
-        {",,;=,respond-async", true, 0},
+        {{NULL}, false, 0},
+        {{""}, false, 0},
+        {{"respond-async"}, true, 0},
+        {{"Respond-Async"}, true, 0},
+        {{"respond-asynchronously"}, false, 0},
+        {{"respond-async, wait=10"}, true, 10},
+        {{"wait=10,respond-async"}, true, 10},
+        {{"wait = \"7\" ; x=y , respond-async"}, true, 7},
+        {{"wait=3, wait=9"}, false, 3},
+        {{"wait=x, respond-async"}, true, 0},
+        {{"wait=-1, respond-async"}, true, 0},
+        {{"wait=99999999999, respond-async"}, true, PREFER_WAIT_MAX_S},
+        {{"foo=\"a, respond-async\""}, false, 0},
+        {{"foo; respond-async"}, false, 0},
+        {{"foo=\"\\\"\", respond-async"}, true, 0},
+        {{"\""}, false, 0},
+        {{",,;=,respond-async"}, true, 0},
+        {{"respond-async", "wait=10"}, true, 10},
+        {{"wait=10", "handling=lenient, respond-async"}, true, 10},
+        {{"wait=3", "wait=9, respond-async"}, true, 3},
+        {{"foo=\"", "respond-async"}, true, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct prefer prefer = handlers__prefer(rows[i].value);
+        struct prefer prefer = {0};
+        for (int k = 0; k < 2 && rows[i].values[k] != NULL; k++)
+            handlers__prefer(&prefer, rows[i].values[k]);
         assert_int_equal(prefer.respond_async, rows[i].respond_async);
         assert_int_equal(prefer.wait_s, rows[i].wait_s);
     }
