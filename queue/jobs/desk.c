@@ -96,7 +96,7 @@ static enum error do_call(struct store *store, struct desk_call *call)
     case DESK_EXPIRE:
         call->count = call->in.expire.max;
         return store->ops->expire(store, call->in.expire.now_ms, call->in.expire.keep_ms,
-                                  call->in.expire.gone, &call->count, failure);
+                                  call->in.expire.gone, &call->count, &call->is_more, failure);
     case DESK_CLAIM_CALLBACK:
         return store->ops->claim_callback(store, call->in.claim_callback, call->job, call->callback,
                                           failure);

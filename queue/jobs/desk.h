@@ -95,10 +95,11 @@ struct desk_call {
     /* The desk's answer. */
     struct failure failure; /* code NONE: all is well */
     struct job *job;        /* PUT (known), FIND_KEY, GET, CLAIM, CANCEL (was), CLAIM_CALLBACK: the
-                             * caller's        memory, as what follows */
+                             * caller's memory, as what follows */
     struct store_callback *callback; /* CLAIM_CALLBACK */
     struct job *jobs;                /* LIST: the caller's, in.list->limit of them */
     int count;                       /* LIST, EXPIRE */
+    bool is_more;                    /* EXPIRE */
     int64_t position;
     struct store_totals totals;
     /* The desk's own. */

@@ -179,7 +179,7 @@ static void on_removed(struct message *message)
 {
     struct jobs *jobs = (struct jobs *)((char *)message - offsetof(struct jobs, removal.done));
     jobs->clean.is_under_way = false;
-    if (jobs->gone_count == GONE_MAX)
+    if (jobs->gone_is_more)
         jobs->clean.due_ns = 0;
 }
 
@@ -188,6 +188,7 @@ static void on_expired(struct message *message)
     struct jobs *jobs = (struct jobs *)((char *)message - offsetof(struct jobs, clean.call));
     bool is_good = jobs->clean.call.failure.code == ERROR_NONE;
     jobs->gone_count = is_good ? jobs->clean.call.count : 0;
+    jobs->gone_is_more = is_good && jobs->clean.call.is_more;
     jobs->removal.run = remove_gone;
     jobs->removal.done.run = on_removed;
     jobs->removal.world = &jobs->world.runner;

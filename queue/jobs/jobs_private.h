@@ -46,6 +46,7 @@ struct jobs {
     struct routine clean, count;
     struct store_gone gone[GONE_MAX];
     int gone_count;
+    bool gone_is_more; /* than were asked for */
     struct runner_work removal;
 
     struct metric_series *states[JOB_STATES], *bytes, *retries, *duration[2];

@@ -10,7 +10,8 @@
  * The disk is a struct of functions (disk.h), so that a simulation may lose what was not synced.
  *
  * Threads: any; a file belongs to one at a time. Calls block for as long as the disk takes, so none
- * belongs on an event loop, but open, size and close.
+ * belongs on an event loop, but spool_fd, and spool_close of a file that was read. While the
+ * service drains, what a client has left is closed and removed there all the same.
  */
 #ifndef QUEUE_JOBS_SPOOL_H
 #define QUEUE_JOBS_SPOOL_H

@@ -157,10 +157,11 @@ struct store_ops {
     ERROR_MUST_CHECK enum error (*position)(struct store *store, const struct job_id *id,
                                             int64_t *position, struct failure *failure);
     /* Drops key and result of up to *count jobs that are over and whose expires_ms has come, and
-     * removes as many rows whose expires_ms lies keep_ms back; *count and gone: what files may go
-     * once it is committed. As many as there may be: ask again. */
+     * removes as many rows whose expires_ms lies keep_ms back. *count and gone: those that were
+     * dropped, whose files may go once it is committed; a removed row was dropped before. *is_more:
+     * it was as many as were allowed, of either: ask again. */
     ERROR_MUST_CHECK enum error (*expire)(struct store *store, int64_t now_ms, int64_t keep_ms,
-                                          struct store_gone *gone, int *count,
+                                          struct store_gone *gone, int *count, bool *is_more,
                                           struct failure *failure);
     /* A callback that is due: its job, with one attempt more. job->state is JOB_STATES when there
      * is none: see callback->next_due_ms. The end of the leases makes due what was claimed. */

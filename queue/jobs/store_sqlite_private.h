@@ -164,7 +164,7 @@ ERROR_MUST_CHECK enum error queue__store_cancel(struct store *store, const struc
                                                 struct failure *failure);
 ERROR_MUST_CHECK enum error queue__store_expire(struct store *store, int64_t now_ms,
                                                 int64_t keep_ms, struct store_gone *gone,
-                                                int *count, struct failure *failure);
+                                                int *count, bool *is_more, struct failure *failure);
 ERROR_MUST_CHECK enum error queue__store_claim_callback(struct store *store,
                                                         const struct store_callback_claim *claim,
                                                         struct job *job,

@@ -313,13 +313,15 @@ static enum error remove_row(struct sqlite_store *self, int64_t seq, struct fail
 }
 
 enum error queue__store_expire(struct store *store, int64_t now_ms, int64_t keep_ms,
-                               struct store_gone *gone, int *count, struct failure *failure)
+                               struct store_gone *gone, int *count, bool *is_more,
+                               struct failure *failure)
 {
     struct sqlite_store *self = queue__store_of(store);
     const int max = *count;
     enum error error = ERROR_NONE;
     int64_t seq = 0;
-    for (int i = 0; i < max && error == ERROR_NONE; i++) {
+    int removed = 0;
+    for (; removed < max && error == ERROR_NONE; removed++) {
         error = next_ended(self, true, now_ms - keep_ms, &seq, failure);
         if (error != ERROR_NONE || seq == 0)
             break;
@@ -331,5 +333,6 @@ enum error queue__store_expire(struct store *store, int64_t now_ms, int64_t keep
             break;
         error = drop(self, seq, &gone[*count], failure);
     }
+    *is_more = removed == max || *count == max;
     return error;
 }
