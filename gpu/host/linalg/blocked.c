@@ -38,7 +38,15 @@ struct large {
     int64_t block; /* columns of a block, rows of a piece of the inverse */
     int64_t at;    /* first column of the block under way */
     int64_t info;  /* written by the piece that factors a panel */
+    struct host_progress *progress;
 };
+
+/* Of 2 n^3 operations, counted in thirds: `thirds` n^3 and so many more are done. */
+static void report(const struct large *large, int64_t thirds, int64_t more)
+{
+    int64_t cube = large->n * large->n * large->n;
+    host_progress_report(large->progress, thirds * cube + more, 6 * cube);
+}
 
 /* ---- Factorisation ---- */
 
@@ -81,6 +89,19 @@ static void exchange_block(void *context, int64_t index)
     (block, large->a + first * large->ld, large->ld, first + block, large->n, large->pivots);
 }
 
+static int64_t factor(struct host_team *team, struct large *large)
+{
+    int64_t n = large->n, block = large->block;
+    factor_panel(large, 0);
+    for (; large->at + block < n; large->at += block) {
+        int64_t left = n - large->at - block;
+        host_team_run(team, pieces(left, block), update_block, large);
+        report(large, 2, -2 * left * left * left);
+    }
+    host_team_run(team, pieces(n, block) - 1, exchange_block, large);
+    return large->info;
+}
+
 int64_t R(host__large_getrf)(struct host_team *team, int64_t n, REAL *a, int64_t ld,
                              int32_t *pivots)
 {
@@ -93,11 +114,21 @@ int64_t R(host__large_getrf_by)(struct host_team *team, int64_t block, int64_t n
     if (n < HOST_LARGE_FACTOR_MIN)
         return R(host__getrf)(n, a, ld, pivots);
     struct large large = {.n = n, .ld = ld, .a = a, .pivots = pivots, .block = block};
-    factor_panel(&large, 0);
-    for (; large.at + block < n; large.at += block)
-        host_team_run(team, pieces(n - large.at - block, block), update_block, &large);
-    host_team_run(team, pieces(n, block) - 1, exchange_block, &large);
-    return large.info;
+    return factor(team, &large);
+}
+
+int64_t R(host__reporting_getrf)(struct host_team *team, int64_t n, REAL *a, int64_t ld,
+                                 int32_t *pivots, struct host_progress *progress)
+{
+    if (n < HOST_LARGE_FACTOR_MIN)
+        return R(host__getrf)(n, a, ld, pivots);
+    struct large large = {.n = n,
+                          .ld = ld,
+                          .a = a,
+                          .pivots = pivots,
+                          .block = host__large_block(n),
+                          .progress = progress};
+    return factor(team, &large);
 }
 
 /* ---- Inverse ---- */
@@ -168,6 +199,7 @@ static void invert_upper(struct host_team *team, struct large *large)
         int64_t end = min_i64(large->at + block, n);
         host_team_run(team, pieces(end, block), move_upper, large);
         host_team_run(team, pieces(large->at, block) + 1, invert_upper_rows, large);
+        report(large, 2, end * end * end);
     }
 }
 
@@ -251,6 +283,20 @@ static void exchange_columns(void *context, int64_t index)
     }
 }
 
+/* L takes 3 n (n - at)^2 operations, times 1/3, for the columns from `at` on. */
+static void invert(struct host_team *team, struct large *large)
+{
+    int64_t n = large->n, block = large->block;
+    invert_upper(team, large);
+    for (large->at = (pieces(n, block) - 1) * block; large->at >= 0; large->at -= block) {
+        int64_t columns = n - large->at;
+        host_team_run(team, pieces(columns, block), move_unit_lower, large);
+        host_team_run(team, pieces(n, block), solve_rows, large);
+        report(large, 3, 3 * n * columns * columns);
+    }
+    host_team_run(team, pieces(n, block), exchange_columns, large);
+}
+
 void R(host__large_getri)(struct host_team *team, int64_t n, REAL *a, int64_t ld, int32_t *pivots,
                           REAL *lines)
 {
@@ -266,12 +312,24 @@ void R(host__large_getri_by)(struct host_team *team, int64_t block, int64_t n, R
     }
     struct large large = {
         .n = n, .ld = ld, .a = a, .pivots = pivots, .lines = lines, .block = block};
-    invert_upper(team, &large);
-    for (large.at = (pieces(n, block) - 1) * block; large.at >= 0; large.at -= block) {
-        host_team_run(team, pieces(n - large.at, block), move_unit_lower, &large);
-        host_team_run(team, pieces(n, block), solve_rows, &large);
+    invert(team, &large);
+}
+
+void R(host__reporting_getri)(struct host_team *team, int64_t n, REAL *a, int64_t ld,
+                              int32_t *pivots, REAL *lines, struct host_progress *progress)
+{
+    if (n < HOST_LARGE_INVERT_MIN) {
+        (void)R(host__getri)(n, a, ld, pivots, lines);
+        return;
     }
-    host_team_run(team, pieces(n, block), exchange_columns, &large);
+    struct large large = {.n = n,
+                          .ld = ld,
+                          .a = a,
+                          .pivots = pivots,
+                          .lines = lines,
+                          .block = host__large_block(n),
+                          .progress = progress};
+    invert(team, &large);
 }
 
 /* ---- Cholesky ---- */

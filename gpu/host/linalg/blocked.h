@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "gpu/host/base/progress.h"
 #include "gpu/host/base/team.h"
 
 /* Orders from here on are factored, and inverted, by blocks; smaller ones by LAPACK itself. */
@@ -39,6 +40,13 @@ int64_t R(host__large_getrf)(struct host_team *team, int64_t n, REAL *a, int64_t
 /* After getrf with info 0. a becomes the inverse. */
 void R(host__large_getri)(struct host_team *team, int64_t n, REAL *a, int64_t ld, int32_t *pivots,
                           REAL *lines);
+
+/* The same two, for a matrix whose inverse is all the work: they report how much of it is done. The
+ * inverse is made by both, a third of it by getrf. progress may be NULL. */
+int64_t R(host__reporting_getrf)(struct host_team *team, int64_t n, REAL *a, int64_t ld,
+                                 int32_t *pivots, struct host_progress *progress);
+void R(host__reporting_getri)(struct host_team *team, int64_t n, REAL *a, int64_t ld,
+                              int32_t *pivots, REAL *lines, struct host_progress *progress);
 
 /* The same by blocks of so many columns, at most those of getrf and getri: narrower ones leave less
  * to one thread and more to a team, at a lower rate. block: a function of n. */

@@ -97,11 +97,12 @@ static struct outcome invert(const struct host_matrix *matrix, const struct R(ho
     int64_t n = matrix->n;
     R(host__transpose)
     (work->team, matrix->inputs[0], n, work->a, work->ld, n, REAL_LDEXP(1, scaling));
-    struct outcome outcome = {
-        .info = R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots)};
+    struct outcome outcome = {.info = R(host__reporting_getrf)(work->team, n, work->a, work->ld,
+                                                               work->pivots, matrix->progress)};
     outcome.grown = has_grown(work, n, scaling, norm);
     if (outcome.info == 0)
-        R(host__large_getri)(work->team, n, work->a, work->ld, work->pivots, work->lines);
+        R(host__reporting_getri)
+    (work->team, n, work->a, work->ld, work->pivots, work->lines, matrix->progress);
     return outcome;
 }
 

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "gpu/host/base/progress.h"
+#include "gpu/host/linalg/blocked.h"
+#include "gpu/host/linalg/dense.h"
 #include "gpu/process/batch.h"
 #include "tests/support/residual.h"
 #include "tests/unit/gpu/host/iterate.h"
@@ -180,12 +182,41 @@ static void test_rises(void **state)
     free(v0);
 }
 
+/* ---- lu ---- */
+
+/* By blocks: a third is the factorisation's, and every step is a share of what is left. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    const int64_t n = 700, ld = host__ld(PRECISION_FP64, n);
+    const size_t bytes = sizeof(double) * (size_t)ld;
+    double *a = aligned_alloc(HOST_ALIGN_BYTES, bytes * (size_t)n);
+    double *lines = aligned_alloc(HOST_ALIGN_BYTES, bytes * HOST_LARGE_BLOCK_MAX);
+    int32_t *pivots = malloc((size_t)n * sizeof *pivots);
+    uint64_t seed = 1;
+    assert_true(a && lines && pivots);
+    for (int64_t i = 0; i < n * ld; i++)
+        a[i] = gputest_random(&seed) + (i % (ld + 1) == 0 ? (double)n : 0);
+    struct host_progress progress = begin();
+    assert_int_equal(host__reporting_getrf_f64(NULL, n, a, ld, pivots, &progress), 0);
+    assert_in_range(last_reported(), METHOD_PROGRESS_WHOLE / 4, METHOD_PROGRESS_WHOLE / 3);
+    int count = reported.count;
+    assert_true(count >= 5);
+    host__reporting_getri_f64(NULL, n, a, ld, pivots, lines, &progress);
+    assert_true(reported.count >= 3 * count);
+    assert_int_equal(last_reported(), METHOD_PROGRESS_WHOLE - 1);
+    free(pivots);
+    free(lines);
+    free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_foreseen_steps),
         cmocka_unit_test(test_rises),
+        cmocka_unit_test(test_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
