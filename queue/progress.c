@@ -36,7 +36,7 @@ static uint64_t begun_ns(const struct queue_ring *ring, int index, uint64_t now_
                   ring->slots[index].submitted_ns, now_ns);
 }
 
-/* A short batch that has ended may have run beside a long one, which is not to lose its time. */
+/* A short batch that has ended may have run next to a long one, which is not to lose its time. */
 void queue__note_busy(struct queue_lane *lane, uint64_t started_ns, uint64_t until_ns)
 {
     uint64_t from_ns = started_ns;

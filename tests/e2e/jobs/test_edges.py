@@ -1,4 +1,4 @@
-"""Jobs at their edges: cancelled while they run, quotas that are used up, preferences of every form,
+"""Jobs at their edges: cancelled while they run, quotas that are used up, preferences of any form,
 a disk that is full, a folder that is copied."""
 
 import contextlib

@@ -163,7 +163,7 @@ static void test_what_is_not_shown(void **state)
     bench_close(&bench);
 }
 
-/* A device works while any batch runs: a long one loses no time to short ones beside it. */
+/* A device works while any batch runs: a long one loses no time to short ones next to it. */
 static void test_device_at_work(void **state)
 {
     (void)state;
@@ -194,10 +194,8 @@ static void test_device_at_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_from_start_to_end),
-        cmocka_unit_test(test_oldest),
-        cmocka_unit_test(test_engine_is_not_trusted),
-        cmocka_unit_test(test_what_is_not_shown),
+        cmocka_unit_test(test_from_start_to_end),     cmocka_unit_test(test_oldest),
+        cmocka_unit_test(test_engine_is_not_trusted), cmocka_unit_test(test_what_is_not_shown),
         cmocka_unit_test(test_device_at_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
