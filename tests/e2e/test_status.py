@@ -129,8 +129,7 @@ def test_events_each_second(daemon):
     head = listener.heard.partition(b"\r\n\r\n")[0].lower()
     assert b"content-type: text/event-stream" in head and b"transfer-encoding: chunked" in head
     times = [document["time_ms"] for document in documents]
-    assert all(800 < later - sooner < scaled_timeout(2000)
-               for sooner, later in zip(times, times[1:]))
+    assert times == sorted(times) and 1500 < times[-1] - times[0] < scaled_timeout(5000), times
     assert documents[0].keys() == status(daemon).keys()
     listener.close()
     wait_until(lambda: open_streams(daemon) == 0, 5, "the listener to be noticed gone")
