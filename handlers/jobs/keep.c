@@ -22,6 +22,13 @@ static bool place(int64_t bytes, int64_t *total, int64_t *offset)
     return checked_round_up(*total, KEEP_ALIGN, offset) && checked_add(*offset, bytes, total);
 }
 
+/* A request's 1 is the highest; 0 is 2, and from 3 on they are one. */
+static int job_priority(int priority)
+{
+    return priority == 1 ? 2 : priority == 0 || priority == 2 ? 1 : 0;
+}
+_Static_assert(JOB_PRIORITY_MAX == 2, "as many as requests have");
+
 enum error handlers__keep_task(const struct proto_request *request, uint32_t wanted,
                                struct job_task *task, struct failure *failure)
 {
@@ -32,7 +39,7 @@ enum error handlers__keep_task(const struct proto_request *request, uint32_t wan
                               .n = request->n,
                               .m = request->m,
                               .nan_on_singular = request->nan_on_singular,
-                              .priority = request->priority};
+                              .priority = job_priority(request->priority)};
     memcpy(task->options, request->options, sizeof task->options);
     for (int i = 0; i < METHOD_INPUTS_MAX; i++)
         task->inputs[i].offset_bytes = -1;
@@ -164,7 +171,7 @@ enum error handlers__keep_request(const struct job *job, struct proto_request *r
     request->n = task->n;
     request->m = task->m;
     request->nan_on_singular = task->nan_on_singular;
-    request->priority = task->priority;
+    request->priority = 3 - task->priority;
     memcpy(request->options, task->options, sizeof request->options);
     if (read_answer(job, request))
         return ERROR_NONE;

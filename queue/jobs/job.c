@@ -25,7 +25,6 @@
 
 #define TASK_VERSION 1
 #define TASK_NAN_ON_SINGULAR 1
-#define PRIORITY_MAX 1
 
 /* ---- Ids ---- */
 
@@ -216,7 +215,7 @@ static const char *wrong_numbers(const struct job_task *task)
         return "its shape";
     if (task->body_bytes < 0 || task->result_bytes < 0)
         return "its size";
-    if (task->priority < 0 || task->priority > PRIORITY_MAX)
+    if (task->priority < 0 || task->priority > JOB_PRIORITY_MAX)
         return "its priority";
     for (int i = 0; i < option_count(task->method); i++) {
         if (!is_option_right(&task->method->options[i], task->options[i], task->n))

@@ -32,6 +32,7 @@
 #include "gpu/method.h"
 
 #define JOB_ID_BYTES 16
+#define JOB_PRIORITY_MAX 2
 #define JOB_ID_TEXT (2 * JOB_ID_BYTES + 1) /* lower-case hexadecimal digits and a NUL */
 #define JOB_INLINE_MAX (INT64_C(64) << 10) /* bytes of a body, or of a result, in the store */
 #define JOB_OWNER_BYTES 72                 /* of a name or an address, its NUL among them */
@@ -79,7 +80,7 @@ struct job_task {
     struct job_tensor outputs[METHOD_OUTPUTS_MAX];
     int64_t body_bytes, result_bytes;
     bool nan_on_singular; /* a matrix without an inverse does not fail the job */
-    int priority;         /* among jobs: 0 default, 1 highest */
+    int priority;         /* among jobs: 0 to JOB_PRIORITY_MAX, the higher first */
 };
 
 /* How it ended. */

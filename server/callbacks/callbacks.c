@@ -50,6 +50,7 @@ struct callbacks {
     uv_timer_t timer, restart;
     struct sender *sender; /* NULL: it has ended, and restart waits */
     atomic_bool is_open;   /* async may be used */
+    atomic_bool is_due;    /* a job has ended that has a callback */
     bool stops, is_claiming, is_woken;
     struct desk_call claim;
     struct store_callback_claim wanted;
@@ -386,7 +387,8 @@ static void on_async(uv_async_t *async)
 {
     struct callbacks *callbacks = async->data;
     mailbox_run(&callbacks->mailbox);
-    step(callbacks);
+    if (atomic_exchange(&callbacks->is_due, false))
+        step(callbacks);
 }
 
 static void make_series(struct callbacks *callbacks)
@@ -439,8 +441,10 @@ enum error callbacks_create(const struct callbacks_options *options, struct call
 
 void callbacks_wake(struct callbacks *callbacks)
 {
-    if (callbacks != NULL && callbacks->is_open)
-        wake_loop(callbacks);
+    if (callbacks == NULL || !callbacks->is_open)
+        return;
+    atomic_store(&callbacks->is_due, true);
+    wake_loop(callbacks);
 }
 
 void callbacks_stop(struct callbacks *callbacks)

@@ -289,6 +289,17 @@ def test_sending_process_is_confined_and_replaced():
             wait_until(lambda: not alive(another), 5, "its end with the daemon")
 
 
+def test_without_callbacks_nothing_is_asked():
+    with Daemon(*allow("hooks.example.com")) as daemon:
+        job = later.accepted(daemon, SMALL)["id"]
+        later.ended(daemon, job)
+        time.sleep(1)
+        before = daemon.metrics().total("invertd_store_transactions_total")
+        time.sleep(2)
+        more = daemon.metrics().total("invertd_store_transactions_total") - before
+        assert more <= 60, more  # leases and counts
+
+
 def test_no_process_without_hosts(daemon):
     assert not children_of(daemon.process.pid, "invertd-post")
 

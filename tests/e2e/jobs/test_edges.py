@@ -131,7 +131,7 @@ def test_nothing_to_compute_is_answered_at_once(daemon, shape, prefer):
 def test_quotas_of_jobs_and_of_spool(tmp_path):
     """What is over is 429; another client is not concerned; what ends or goes makes room."""
     tokens.write(tmp_path / "tokens", tokens.line("few", "infer,jobs", "few", "jobs=2")
-                 + tokens.line("small", "infer,jobs", "small", "spool=128KiB")
+                 + tokens.line("small", "infer,jobs", "small", "spool=300KiB")
                  + tokens.line("other", "infer,jobs", "other"))
     few, small, other = (tokens.bearer(name) for name in ("few", "small", "other"))
     with slow("--token-file", tmp_path / "tokens") as daemon:
@@ -142,9 +142,13 @@ def test_quotas_of_jobs_and_of_spool(tmp_path):
         assert daemon.post("/v1/invert", SMALL, few).status == 200
         assert later.delete(daemon, jobs[1], few).status == 204
         later.accepted(daemon, SMALL, few)
-        # 79,328 bytes in and as many out are more than 128 KiB; short ones take nothing of it.
+        # 79,328 bytes in and as many out: two of them are more than 300 KiB, and one of 141 alone;
+        # short ones take nothing of it.
+        later.accepted(daemon, codec.npy(np.eye(99)), {**small, "Content-Type": NPY})
         over = later.post(daemon, codec.npy(np.eye(99)), {**small, "Content-Type": NPY})
-        assert over.status == 429 and "spool=131072" in over.json()["detail"], over
+        assert over.status == 429 and "spool=307200" in over.json()["detail"], over
+        over = later.post(daemon, codec.npy(np.eye(141)), {**small, "Content-Type": NPY})
+        assert over.status == 413 and "spool=307200" in over.json()["detail"], over
         for _ in range(3):
             later.accepted(daemon, SMALL, small)
         later.accepted(daemon, codec.npy(np.eye(99)), {**other, "Content-Type": NPY})

@@ -258,7 +258,7 @@ def test_roles_and_owners(guarded):
 def test_quotas(guarded):
     large = codec.npy(matrices.random(400, "f8", seed=1))
     answer = later.post(guarded, large, {**tokens.bearer("small"), "Content-Type": NPY})
-    assert answer.status == 429 and answer.header("Retry-After"), answer
+    assert answer.status == 413 and "spool=" in answer.json()["detail"], answer
     later.accepted(guarded, large, {**tokens.bearer("a"), "Content-Type": NPY})
 
 
@@ -373,6 +373,22 @@ def test_jobs_outlive_the_daemon(how, tmp_path):
             assert later.ended(daemon, job)["status"] == "successful"
             assert later.result(daemon, job).status == 200
         assert later.post(daemon, codec.npy(a), key).json()["id"] == jobs[0]
+
+
+@pytest.mark.parametrize("priority", [0, 1, 2, 3, 4, 1000])
+def test_every_priority(daemon, priority):
+    job = later.accepted(daemon, SMALL, query=f"?priority={priority}")["id"]
+    assert later.ended(daemon, job)["status"] == "successful"
+    assert later.result(daemon, job).status == 200
+
+
+def test_higher_priorities_come_first(stalled):
+    """What waits behind those that an engine has, by `position`."""
+    for _ in range(40):
+        later.accepted(stalled, SMALL)
+    jobs = [later.accepted(stalled, SMALL, query=f"?priority={p}")["id"] for p in (3, 2, 1)]
+    places = [later.look(stalled, job)["position"] for job in jobs]
+    assert places[0] > places[1] > places[2], places
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ static void test_wrong(void **state)
     wrong[4].body_bytes = 511;
     wrong[5].result_bytes = 515;
     wrong[6].inputs[0].offset_bytes = 4;
-    wrong[7].priority = 2;
+    wrong[7].priority = JOB_PRIORITY_MAX + 1;
     wrong[8].outputs[METHOD_OUTPUT_INVERSE].offset_bytes = -2;
     must(job_task_check(&right, failure));
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
