@@ -246,8 +246,8 @@ enum error handlers__posting_find_room(const struct posting *posting, struct fai
     int64_t bytes = spool_bytes(&posting->fresh.job.task), max = posting->fresh.owner_bytes_max;
     if (max > 0 && bytes > max)
         return failure_set(failure, ERROR_TOO_LARGE,
-                           "The job and its result take %lld bytes of disk, and this client's quota "
-                           "is spool=%lld; send fewer or smaller matrices.",
+                           "The job and its result take %lld bytes of disk, and this client's "
+                           "quota is spool=%lld; send fewer or smaller matrices.",
                            (long long)bytes, (long long)max);
     return jobs_open_for(jobs_of(posting), bytes, failure);
 }
