@@ -44,7 +44,7 @@ static const struct row front_allows[] = {
               "openat lseek fstat stat lstat newfstatat statx statfs fstatfs access faccessat "
               "faccessat2 readlink readlinkat getcwd getdents64 fcntl dup dup2 dup3 "
               "ftruncate fallocate fsync fdatasync flock unlink unlinkat rename renameat renameat2 "
-              "fchmod umask memfd_create"},
+              "fchmod umask memfd_create sync_file_range fadvise64"},
     {"ioctl", true, 1, INT_BITS, FIONBIO}, /* libuv's */
     {"ioctl", true, 1, INT_BITS, FIOCLEX},
     {"ioctl", true, 1, INT_BITS, FIONREAD},

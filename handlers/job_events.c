@@ -20,9 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "handlers/job_pages.h"
 #include "handlers/jobs/document.h"
 #include "handlers/stream.h"
+
+#define LOOK_NS (900 * CLOCK_MS) /* a stream asks for more once a second, and when it is woken */
 
 static void look(struct visit *visit);
 
@@ -82,7 +85,8 @@ static bool next(void *context, struct text *events)
         add_progress(visit, events);
     if (is_new && is_over)
         add_status(visit, events);
-    if (visit->job.state == JOB_ACCEPTED && !visit->is_asking)
+    if (visit->job.state == JOB_ACCEPTED && !visit->is_asking &&
+        clock_now_ns() >= visit->looked_ns + LOOK_NS)
         look(visit);
     return !is_over;
 }
@@ -124,18 +128,19 @@ static void looked(struct visit *visit)
         return;
     if (visit->is_streaming && code == ERROR_NOT_FOUND)
         visit->job.state = JOB_DISMISSED;
-    visit->position = -1;
     if (code == ERROR_NONE && visit->job.state == JOB_ACCEPTED) {
-        visit->call.in.position = visit->id;
+        visit->call.in.position = visit->id; /* until then the last one holds */
         handlers__visit_ask(visit, DESK_POSITION, positioned);
         return;
     }
+    visit->position = -1;
     look_done(visit);
 }
 
 static void look(struct visit *visit)
 {
     visit->has_news = false;
+    visit->looked_ns = clock_now_ns();
     handlers__visit_get(visit, looked);
 }
 

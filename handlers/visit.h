@@ -19,8 +19,9 @@ struct visit {
     struct exchange *x; /* NULL: it has left */
     struct jobs *jobs;
     struct jobs_watch *watch;
-    bool is_asking;  /* the desk has the call */
-    bool is_watched; /* news may come */
+    bool is_asking;     /* the desk has the call */
+    uint64_t looked_ns; /* when it was last asked for the job; 0: not yet */
+    bool is_watched;    /* news may come */
     /* Who asks. */
     char owner[JOB_OWNER_BYTES];
     bool sees_all; /* an admin */

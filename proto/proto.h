@@ -72,7 +72,7 @@ struct proto_request {
     int shapes[METHOD_INPUTS_MAX]; /* private to the codecs: see proto__choose_shape */
     struct proto_output outputs[METHOD_OUTPUTS_MAX]; /* in the order asked for */
     int output_count;                                /* after decoding never 0 */
-    int priority;                                    /* 0 default, 1 highest */
+    int priority;                                    /* 0: 2; 1 highest, from 3 on lowest */
     int64_t timeout_us;                              /* 0: the service's own */
     bool nan_on_singular;                            /* on_singular=nan (/v1) */
     bool want_npz;             /* /v1: set by the handler from Accept and format before encoding */

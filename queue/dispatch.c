@@ -206,7 +206,7 @@ static void feed_spare(struct queue *queue, struct queue_lane *lane, uint64_t no
     for (int p = 0; p < QUEUE_CLASSES; p++) {
         struct queue_retries *suspects = &queue->classes[p].suspects;
         if (suspects->first == NULL || !queue__class_serves(queue, lane, (enum queue_class_id)p) ||
-            lane->rings[0].in_flight + lane->rings[1].in_flight > 0)
+            queue__in_flight(lane) > 0)
             continue;
         struct queue_slot *slot = free_slot(queue, lane, (int)suspects->first->key.lane);
         if (slot != NULL)

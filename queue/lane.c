@@ -10,6 +10,8 @@
 #include "base/clock.h"
 
 #define DEADLINE_FACTOR 20.0
+/* What gives way to all others may stand still for long. One that hangs holds up its lane alone. */
+#define BACKGROUND_FACTOR 100.0
 
 static void take_role(struct queue_lane *lane, const struct queue_engine *engine)
 {
@@ -42,7 +44,7 @@ enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
     return ERROR_NONE;
 }
 
-static int in_flight(const struct queue_lane *lane)
+int queue__in_flight(const struct queue_lane *lane)
 {
     int count = 0;
     for (int kind = 0; kind < ENGINE_LANES; kind++)
@@ -57,7 +59,7 @@ void queue_lane_destroy(struct queue_lane **lane_pointer)
         return;
     struct queue *queue = lane->queue;
     pthread_mutex_lock(&queue->lock);
-    assert(!lane->up && in_flight(lane) == 0);
+    assert(!lane->up && queue__in_flight(lane) == 0);
     struct queue_lane **link = &queue->lanes;
     while (*link != lane)
         link = &(*link)->next;
@@ -102,7 +104,7 @@ void queue_lane_up(struct queue_lane *lane)
     struct queue *queue = lane->queue;
     struct role_series series = series_of(queue, lane->device);
     pthread_mutex_lock(&queue->lock);
-    assert(!lane->up && in_flight(lane) == 0);
+    assert(!lane->up && queue__in_flight(lane) == 0);
     go_up(lane, series, clock_now_ns());
     queue__unlock_and_report(queue);
 }
@@ -115,8 +117,8 @@ bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engi
     assert(engine->device_class == lane->device_class);
     pthread_mutex_lock(&queue->lock);
     queue__reap_lane(queue, lane, now_ns);
-    bool is_idle = in_flight(lane) == 0;
-    assert(in_flight(lane) <= ENGINE_LANES * ENGINE_BATCH_SLOTS);
+    bool is_idle = queue__in_flight(lane) == 0;
+    assert(queue__in_flight(lane) <= ENGINE_LANES * ENGINE_BATCH_SLOTS);
     if (is_idle)
         take_role(lane, engine);
     if (is_idle && lane->up)
@@ -131,7 +133,7 @@ static bool shut(struct queue_lane *lane, bool blamed, uint64_t now_ns)
 {
     struct queue *queue = lane->queue;
     queue__reap_lane(queue, lane, now_ns);
-    bool idle = in_flight(lane) == 0;
+    bool idle = queue__in_flight(lane) == 0;
     lane->up = false;
     queue__take_back_waiting(lane, blamed, now_ns);
     if (!lane->spare)
@@ -157,7 +159,7 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
     pthread_mutex_lock(&queue->lock);
     (void)shut(lane, blamed, now_ns);
     queue__take_back_rest(lane, blamed, now_ns);
-    assert(in_flight(lane) == 0);
+    assert(queue__in_flight(lane) == 0);
     queue__dispatch(queue, now_ns);
     queue__unlock_and_report(queue);
 }
@@ -165,7 +167,9 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
 static double allowed_ns(const struct queue *queue, const struct queue_slot *slot)
 {
     double min_ns = (double)queue->limits.batch_deadline_ns;
-    return DEADLINE_FACTOR * slot->max_ns > min_ns ? DEADLINE_FACTOR * slot->max_ns : min_ns;
+    double most_ns =
+        DEADLINE_FACTOR * slot->max_ns > min_ns ? DEADLINE_FACTOR * slot->max_ns : min_ns;
+    return slot->key.lane == ENGINE_LANE_BACKGROUND ? BACKGROUND_FACTOR * most_ns : most_ns;
 }
 
 /* The longest time that a batch of the ring is allowed that has come to a stage, `slot` left out;
@@ -287,7 +291,7 @@ static bool has_suspects(const struct queue_lane *lane)
             const struct queue_slot *slot = &lane->rings[kind].slots[i];
             suspected |= slot->used && slot->suspected;
         }
-    return suspected || (lane->spare && in_flight(lane) > 0);
+    return suspected || (lane->spare && queue__in_flight(lane) > 0);
 }
 
 bool queue_has_suspects(struct queue *queue, enum queue_class_id device_class)

@@ -369,6 +369,8 @@ void queue__slot_release(struct queue *queue, struct queue_ring *ring, struct qu
                          uint64_t now_ns);
 /* Is any of the batch a client's, not the service's own? */
 bool queue__has_client(const struct queue_slot *slot);
+/* Batches of all its rings. */
+int queue__in_flight(const struct queue_lane *lane);
 /* Whether the engine has begun with the batch. */
 bool queue__has_started(const struct queue_ring *ring, int slot);
 /* progress.c: the lane's device worked in this time; what was counted before is not again. */

@@ -259,7 +259,7 @@ void handlers__item_submit(struct item *item, void (*on_done)(struct queue_item 
     struct queue_item *queued = &item->queued;
     queued->method = request->method;
     queued->precision = request->precision;
-    queued->priority = request->priority == 0 ? 2 : request->priority == 1 ? 1 : 3;
+    queued->priority = request->priority == 0 ? 2 : request->priority > 3 ? 3 : request->priority;
     queued->client = item->memory.reservation.client;
     queued->account = item->source.account;
     queued->batch = request->batch;

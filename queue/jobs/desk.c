@@ -152,11 +152,14 @@ static enum error transact(struct store *store, struct desk_call *first, struct 
     if (error != ERROR_NONE)
         return error;
     for (struct desk_call *call = first; call; call = call->next) {
-        if (do_call(store, call) == ERROR_STORE_FAILED) {
-            *failure = call->failure;
-            store->ops->rollback(store);
-            return ERROR_STORE_FAILED;
-        }
+        error = do_call(store, call);
+        if (error == ERROR_NONE)
+            call->failure.code = ERROR_NONE; /* of a row that it has passed over */
+        if (error != ERROR_STORE_FAILED)
+            continue;
+        *failure = call->failure;
+        store->ops->rollback(store);
+        return error;
     }
     error = store->ops->commit(store, failure);
     if (error != ERROR_NONE)

@@ -382,7 +382,7 @@ struct workers_wish {
 static void *make_ranked_workers(void *context)
 {
     struct workers_wish *wish = context;
-    rank_take(RANK_IDLE);
+    rank_take(RANK_NICE); /* not IDLE: they take locks that serving threads take */
     wish->error = workers_create(WORKERS, TASKS_MAX, &wish->workers, wish->failure);
     return NULL;
 }

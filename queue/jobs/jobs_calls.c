@@ -90,7 +90,11 @@ void jobs_accept(struct jobs *jobs, struct desk_call *put)
     fill_new(jobs, fresh);
     put->on_done = on_put;
     put->context = jobs;
-    if (is_new && job_id_make(&fresh->job.id, &put->failure) != ERROR_NONE) {
+    /* One that the store could not read again is not taken. */
+    enum error error = job_task_check(&fresh->job.task, &put->failure);
+    if (error == ERROR_NONE && is_new)
+        error = job_id_make(&fresh->job.id, &put->failure);
+    if (error != ERROR_NONE) {
         assert(put->mailbox != NULL);
         mailbox_post(put->mailbox, &put->message);
         return;

@@ -286,8 +286,9 @@ static void look_at(void *context, const char *name, int64_t age_ms)
     struct job_id id;
     int32_t attempt;
     bool is_part;
-    if (age_ms < sweep->older_than_ms || !read_name(name, &id, &attempt, &is_part) ||
-        id.bytes[0] != sweep->folder || !sweep->each(sweep->context, &id, is_part ? -1 : attempt))
+    bool is_young = age_ms < sweep->older_than_ms && sweep->older_than_ms > 0;
+    if (is_young || !read_name(name, &id, &attempt, &is_part) || id.bytes[0] != sweep->folder ||
+        !sweep->each(sweep->context, &id, is_part ? -1 : attempt))
         return;
     struct path path = path_of(sweep->spool, &id, attempt, is_part ? PART : "");
     sweep->spool->disk->ops->remove(sweep->spool->disk, path.text);

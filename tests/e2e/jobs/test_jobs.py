@@ -416,6 +416,20 @@ def test_waiting_ends_in_time(stalled):
     assert later.ended(stalled, job)["status"] == "successful"  # a new engine has come
 
 
+def test_events_of_a_job_that_waits(stalled):
+    """Its place is looked for once a second, and sent when it has changed."""
+    jobs = [later.accepted(stalled, SMALL)["id"] for _ in range(30)]
+    with stalled.connect() as connection:
+        connection.send(wire.request("GET", f"/v1/jobs/{jobs[-1]}/events"))
+        time.sleep(1)
+        before = stalled.metrics().total("invertd_store_transactions_total")
+        time.sleep(2)
+        more = stalled.metrics().total("invertd_store_transactions_total") - before
+        assert more <= 100, more  # leases, claims and counts too
+        heard = connection.socket.recv(1 << 16)
+    assert heard.count(b"event: progress") <= 2 and b'"position":13' in heard, heard
+
+
 @pytest.mark.parametrize("kind", ["get", "post", "events"])
 def test_waiting_ends_with_the_daemon(stalled, kind):
     job = later.accepted(stalled, SMALL)["id"]

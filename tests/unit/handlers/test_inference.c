@@ -140,7 +140,7 @@ static void test_priority_and_timeout(void **state)
         {"", 2, 60 * CLOCK_S},
         {",\"priority\":0", 2, 60 * CLOCK_S},
         {",\"priority\":1", 1, 60 * CLOCK_S},
-        {",\"priority\":2", 3, 60 * CLOCK_S},
+        {",\"priority\":2", 2, 60 * CLOCK_S},
         {",\"priority\":3,\"timeout\":5000", 3, 5 * CLOCK_MS},
         {",\"timeout\":90000000", 2, 90 * CLOCK_S},
     };

@@ -54,6 +54,37 @@ static void test_poison_is_found_and_the_others_answered(void **state)
     bench_close(&bench);
 }
 
+/* Whichever lanes they are of: else one dies for the other. */
+static void test_suspects_of_all_lanes_run_alone(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    static const enum engine_lane_id lanes[] = {ENGINE_LANE_BACKGROUND, ENGINE_LANE_SHORT};
+    bench.orders[0].item.priority = QUEUE_PRIORITY_BACKGROUND;
+    for (int i = 0; i < 2; i++) { /* one engine dies for each */
+        submit(&bench, i, 8, 1);
+        queue_flush(bench.queue);
+        assert_non_null(start(bench.shared, lanes[i]));
+        replace_lane(&bench, true);
+    }
+    bring_spare(&bench);
+    for (int left = 2; left > 0; left--) {
+        struct engine_batch *batches[ENGINE_LANES];
+        int found = -1, count = 0;
+        queue_flush(bench.queue);
+        for (int kind = 0; kind < ENGINE_LANES; kind++) {
+            batches[kind] = start(bench.spare_shared, kind);
+            count += batches[kind] != NULL;
+            found = batches[kind] != NULL ? kind : found;
+        }
+        assert_int_equal(count, 1);
+        finish(batches[found], ENGINE_OK);
+        queue_reap(bench.queue);
+    }
+    assert_int_equal(completed, 2);
+    bench_close(&bench);
+}
+
 /* While an engine ends, what it has not begun goes to another one, and what it has begun stays. */
 static void test_an_ending_engine_gets_nothing_more(void **state)
 {
@@ -486,6 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_death_before_start_is_only_a_retry),
         cmocka_unit_test(test_poison_is_found_and_the_others_answered),
+        cmocka_unit_test(test_suspects_of_all_lanes_run_alone),
         cmocka_unit_test(test_an_ending_engine_gets_nothing_more),
         cmocka_unit_test(test_an_ending_engine_may_end_its_work),
         cmocka_unit_test(test_suspects_wait_until_their_engine_is_reaped),
