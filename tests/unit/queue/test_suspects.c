@@ -59,29 +59,33 @@ static void test_suspects_of_all_lanes_run_alone(void **state)
 {
     (void)state;
     struct bench bench = bench_open(&limits);
-    static const enum engine_lane_id lanes[] = {ENGINE_LANE_BACKGROUND, ENGINE_LANE_SHORT};
-    bench.orders[0].item.priority = QUEUE_PRIORITY_BACKGROUND;
-    for (int i = 0; i < 2; i++) { /* one engine dies for each */
-        submit(&bench, i, 8, 1);
-        queue_flush(bench.queue);
-        assert_non_null(start(bench.shared, lanes[i]));
-        replace_lane(&bench, true);
+    static const enum engine_lane_id lanes[] = {ENGINE_LANE_BACKGROUND, ENGINE_LANE_SHORT,
+                                                ENGINE_LANE_BACKGROUND};
+    for (int i = 0; i < 3; i++) {
+        bench.orders[i].item.priority =
+            lanes[i] == ENGINE_LANE_BACKGROUND ? QUEUE_PRIORITY_BACKGROUND : 2;
+        submit(&bench, i, 8 + i, 1);
     }
+    queue_flush(bench.queue);
+    for (int i = 0; i < 3; i++)
+        assert_non_null(start(bench.shared, lanes[i]));
+    replace_lane(&bench, true);
     bring_spare(&bench);
-    for (int left = 2; left > 0; left--) {
+    for (int left = 3; left > 0; left--) {
         struct engine_batch *batches[ENGINE_LANES];
         int found = -1, count = 0;
         queue_flush(bench.queue);
         for (int kind = 0; kind < ENGINE_LANES; kind++) {
             batches[kind] = start(bench.spare_shared, kind);
             count += batches[kind] != NULL;
+            assert_null(start(bench.spare_shared, kind));
             found = batches[kind] != NULL ? kind : found;
         }
         assert_int_equal(count, 1);
         finish(batches[found], ENGINE_OK);
         queue_reap(bench.queue);
     }
-    assert_int_equal(completed, 2);
+    assert_int_equal(completed, 3);
     bench_close(&bench);
 }
 
