@@ -20,7 +20,7 @@ static const struct {
     long first_seed; /* from here on: what is rare need not be waited for */
 } mutants[LIFE_MUTANTS] = {
     [LIFE_NO_FENCE] = {"a store that does not fence", 1250},
-    [LIFE_NO_SYNC] = {"a disk that does not sync", 0},
+    [LIFE_NO_SYNC] = {"a disk that does not sync", 1},
     [LIFE_NO_FOLDER_SYNC] = {"a spool that does not sync its folders", 0},
 };
 
